@@ -22,8 +22,8 @@ std::map<api::NodeId, std::vector<std::uint16_t>> ranks_of(
   return ranks;
 }
 
-/// The plan in force for another epoch, if it is one for these ranks and has no other roots than
-/// those that somebody asks for.
+/// A copy of the plan in force for the next epoch, if it has the same ranks and only roots that the
+/// request allows.
 std::optional<api::Plan> kept(const PlanRequest& request) {
   if (!request.in_force || ranks_of(request.in_force->members) != ranks_of(request.members))
     return std::nullopt;
@@ -39,12 +39,12 @@ std::optional<api::Plan> kept(const PlanRequest& request) {
   return plan;
 }
 
-/// Plans of one request, of which the fastest is kept.
+/// Compares plans for one request and keeps the fastest.
 class Contest {
  public:
   explicit Contest(const PlanRequest& request)
       : request_(request), network_(*request.network), routes_(network_) {
-    request_.auxiliary = false;  // the winner gets its routes at last
+    request_.auxiliary = false;  // only the winner gets routes, at the end
   }
 
   void enter(PlanKind kind, const std::vector<api::NodeId>& roots) {
@@ -61,7 +61,7 @@ class Contest {
     time_ = *time;
   }
 
-  /// Nothing when it does not reach everybody.
+  /// The predicted time of a plan; nothing when two nodes of it do not reach each other.
   std::optional<Duration> time_of(const api::Plan& plan) {
     const Result<Prediction> prediction = predict(routes_, plan, request_.traffic);
     if (prediction.ok()) return prediction.value().time;
@@ -82,7 +82,8 @@ class Contest {
   std::optional<Error> error_;
 };
 
-/// Where nobody names roots: all nodes with ranks, and those that may sum.
+/// The roots of the stars to compare: those that the request names, else all nodes with ranks and
+/// all that may sum. At most kMaxTrees.
 std::vector<api::NodeId> star_roots(const PlanRequest& request) {
   std::vector<api::NodeId> roots = request.root_candidates;
   if (roots.empty()) {
@@ -99,7 +100,7 @@ std::vector<api::NodeId> star_roots(const PlanRequest& request) {
 }  // namespace
 
 Result<api::Plan> plan_auto(const PlanRequest& request) {
-  if (!request.network) return plan_packed(request).error();  // says what is missing
+  if (!request.network) return plan_packed(request).error();  // its error says what is missing
   Contest contest(request);
   contest.enter(PlanKind::kPacked, request.root_candidates);
   contest.enter(PlanKind::kFapt, request.root_candidates);

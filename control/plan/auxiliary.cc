@@ -19,7 +19,7 @@ namespace {
 struct Candidate {
   double s_per_bit = 0;
   std::vector<api::NodeId> via;
-  /// Of two that cost the same, the one with fewer relays.
+  /// Cheaper candidates come first; of equal ones, those with fewer relays.
   bool operator<(const Candidate& other) const {
     return std::tuple(s_per_bit, via.size(), via) <
            std::tuple(other.s_per_bit, other.via.size(), other.via);
@@ -39,7 +39,7 @@ class Ways {
     }
   }
 
-  /// Those of a pair of nodes, the cheapest first.
+  /// The candidates for a pair of nodes, the cheapest first.
   std::vector<Candidate> candidates(const NodePair& pair) const {
     std::vector<Candidate> found;
     const std::vector<ResourceId> slowest = slowest_of(ways_.at(pair));
@@ -63,7 +63,7 @@ class Ways {
     return found;
   }
 
-  /// What a route uses and the direct way does not: two routes that share it are one.
+  /// The resources that a route uses and the direct way does not. Routes must not share these.
   std::set<ResourceId> own_resources(const NodePair& pair, const Candidate& route) const {
     std::set<ResourceId> own;
     api::NodeId at = pair.first;
@@ -80,7 +80,7 @@ class Ways {
  private:
   static_assert(kMaxRelays == 2, "candidates() looks for ways over one and over two relays");
 
-  /// What limits a way; empty where nothing does, or there is no way.
+  /// The slowest resources of a way; empty if nothing limits it, or if there is no way.
   std::vector<ResourceId> slowest_of(const Way& way) const {
     std::vector<ResourceId> slowest;
     for (const ResourceId resource : way.resources) {
@@ -106,7 +106,7 @@ class Ways {
 
 namespace {
 
-/// The best routes of a pair of neighbours that have nothing in common.
+/// The cheapest routes between a pair of neighbours that share no relay and no resource.
 std::vector<api::Route> routes_of(const Ways& ways, const NodePair& pair) {
   std::vector<api::Route> routes;
   std::set<api::NodeId> relays;

@@ -7,13 +7,13 @@
 
 namespace gradplane::plan {
 
-/// A plan with more members gets no routes: the search looks at all ways over two of them.
+/// A plan with more members gets no routes, because the search looks at all ways over two members.
 inline constexpr std::size_t kMaxRoutedMembers = 32;
 
-/// Gives a valid plan the auxiliary routes that the network has for it, in place of those that it
-/// may have. For each two neighbours in some tree they are the cheapest by 1/rate that do not use
-/// what is slowest on the direct way, at most kMaxRoutes, and share neither a relay nor a link. A
-/// plan with a node that is not in the network gets none.
+/// Replaces the auxiliary routes of a valid plan by those that the network has. For each two
+/// neighbours in some tree they are the cheapest by 1/rate, at most kMaxRoutes. They avoid what is
+/// slowest on the direct way, and share neither a relay nor a link. A plan with a node that is not
+/// in the network gets none.
 void add_auxiliary_routes(api::Plan& plan, const Network& network);
 
 }  // namespace gradplane::plan

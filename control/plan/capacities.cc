@@ -17,31 +17,32 @@ namespace {
 using protocol::LinkSample;
 
 constexpr std::size_t kNoMember = ~std::size_t{0};
-/// Pairs that have less than this of what their other ends have beside wait for this access.
+/// If the pairs of an access have less than this of the rates that the other ends of these pairs
+/// have with others, the access holds its pairs back.
 constexpr double kHeldBack = 0.88;
-/// An access for which nobody waits may be so many times as fast as its pairs show. If it is not,
-/// the next exchanges show it, and have cost little.
+/// An access that holds no pair back is taken to be so many times as fast as its pairs show. If it
+/// is not, the next exchanges show that, at little cost.
 constexpr double kDoubt = 1.5;
 
 enum class Direction : std::uint8_t { kUp, kDown };
 
-/// What a receiver has measured of a pair.
+/// The rate that a receiver has measured of a pair.
 struct Pair {
   double bits_per_s = 0;
   double weight = 0;  // 0: nothing
   bool is_exact = false;
 };
 
-/// What has come through an access at once.
+/// The traffic of all pairs of an access at the same time.
 struct Through {
   std::size_t pairs = 0;
-  std::size_t known = 0;  // of them
-  double bits_per_s = 0;
-  double exact = 0;   // of it, by pairs that filled something
-  double weight = 0;  // 0: nothing is known
-  double best = 0;    // of a single pair
+  std::size_t known = 0;  // pairs with a sample
+  double bits_per_s = 0;  // sum over the pairs
+  double exact = 0;       // the part of the sum whose samples are no lower bounds
+  double weight = 0;      // 0: nothing is known
+  double best = 0;        // the rate of the fastest pair, in bit/s
   double best_weight = 0;
-  double held = 0;  // its pairs, over what their other ends have sent or received beside
+  double held = 0;  // rate of its pairs over the rate of other pairs at their other ends
 
   bool is_full() const { return exact * 2 >= bits_per_s; }
   bool may_be_faster() const { return held > kHeldBack; }
@@ -51,7 +52,7 @@ std::uint64_t rate_in(const Access& access, Direction direction) {
   return direction == Direction::kUp ? access.up_bits_per_s : access.down_bits_per_s;
 }
 
-/// What the file says of a node's access; nothing: it says nothing.
+/// The rate that the file has for a node's access; nothing if it has none.
 std::optional<double> configured(const PlanRequest& request, api::NodeId node,
                                  Direction direction) {
   std::uint64_t least = kUnlimited;
@@ -78,7 +79,7 @@ bool are_same(double a, double b) {
   return std::abs(a - b) <= kSameRate * std::max(a, b);
 }
 
-/// The pairs of a selection, and what they add up to.
+/// The pairs of one selection, and their sums by member.
 struct AtOnce {
   struct Ends {
     std::size_t from = 0;
@@ -102,7 +103,8 @@ class Measured {
     const bool in_selections = has_selections(request);
     for (const LinkSample& sample : request.samples) {
       const bool is_old = in_selections && Duration::ms(sample.rate_age_ms) > request.sampled_for;
-      // A cycle of selections may take long, and measures each pair once.
+      // Samples of the plan in force do not age here: a cycle of selections may take long, and
+      // measures each pair only once.
       if (!is_old) add(sample, in_selections ? 0 : sample.rate_age_ms);
     }
     if (in_selections)
@@ -116,7 +118,7 @@ class Measured {
     return request.sampled_under && !request.sampled_under->selections.empty();
   }
 
-  /// Of the pairs in the selections, so many were measured.
+  /// The share of the pairs in the selections that was measured.
   double share() const {
     std::size_t all = 0;
     std::size_t known = 0;
@@ -127,7 +129,7 @@ class Measured {
     return all == 0 ? 0 : static_cast<double>(known) / static_cast<double>(all);
   }
 
-  /// In the mean over the selections.
+  /// The traffic through an access, as a mean over the selections.
   Through through(std::size_t member, Direction direction) const {
     Through mean = mean_of(member, direction);
     if (mean.weight == 0) return mean;
@@ -170,7 +172,7 @@ class Measured {
         if (from != to) at_once.pairs.push_back({from, to});
   }
 
-  /// Without members that are there no more.
+  /// Adds the pairs of a plan's selections, without members that the request no longer has.
   void add_selections(const api::Plan& plan) {
     for (const api::Selection& selection : plan.selections) {
       AtOnce& at_once = at_once_.emplace_back();
@@ -207,7 +209,7 @@ class Measured {
     sum.best_weight = pair.weight;
   }
 
-  /// Pairs without a sample count as the mean of the others.
+  /// Completes a sum: pairs without a sample count as the mean of the others.
   static void complete(Through& sum) {
     sum.weight = std::min(sum.weight, 1.0);
     if (sum.known * 2 < sum.pairs) sum.weight = 0;
@@ -237,7 +239,8 @@ class Measured {
     return mean;
   }
 
-  /// What a pair of an access would have if it were like the others; alone, if it had all.
+  /// The mean rate of the other pairs of an access, in bit/s. If there are none, the mean of the
+  /// access over the selections.
   double beside(const AtOnce& at_once, std::size_t member, Direction direction, double own) const {
     const Through& sum = at_once.of(direction)[member];
     if (sum.pairs < 2) return std::max(own, mean_of(member, direction).bits_per_s);
@@ -268,7 +271,8 @@ double rate_of_configured(double configured, const Through& through) {
   return between(configured, rate, through.weight);
 }
 
-/// The rate of an access of which the file says nothing, among others like `usual`.
+/// The rate of an access of which the file says nothing. `usual` is the rate of an access of which
+/// nothing is known.
 double rate_of_unknown(double usual, const Through& through) {
   if (through.weight == 0 || are_same(usual, through.bits_per_s)) return usual;
   if (through.bits_per_s > usual) return between(usual, through.bits_per_s, through.weight);
@@ -277,13 +281,13 @@ double rate_of_unknown(double usual, const Through& through) {
   return between(usual, rate, through.weight);
 }
 
-/// Of one direction, by member.
+/// The rates of accesses in one direction, by member, in bit/s.
 struct Rates {
   std::vector<double> rates;
   bool is_known = false;
 };
 
-/// What an access has of which nobody says anything.
+/// The rate that is taken for an access of which neither the file nor a sample says anything.
 double usual_of(const std::vector<api::Member>& members, const PlanRequest& request,
                 const std::vector<std::optional<double>>& files,
                 const std::vector<Through>& throughs) {

@@ -20,7 +20,7 @@ struct Rooted {
   double quality = 0;
 };
 
-/// Towards the parent when `to` is above `from`.
+/// The rate of an edge away from `from`.
 double bits_per_s(const SiteGraph::Edge& edge, PlaceId from) {
   return from == edge.a ? edge.up_bits_per_s : edge.down_bits_per_s;
 }
@@ -63,7 +63,8 @@ Rooted shortest_ways(const SiteGraph& graph, PlaceId root) {
   return {std::move(tree), sum > 0 ? 1 / sum : 1};
 }
 
-/// Where only accesses limit, no way is faster than the direct one, whose slowest part it has too.
+/// The tree in which every place is a child of the root. Where only accesses limit, no other way is
+/// faster: it passes the same two accesses.
 Rooted direct_ways(const std::vector<double>& up, const std::vector<double>& down, PlaceId root) {
   Rooted rooted{{root, std::vector<PlaceId>(up.size(), root)}, up[root]};
   rooted.tree.parent[root] = kNoPlace;
@@ -94,7 +95,7 @@ Result<std::vector<Rooted>> trees_over_links(const Sites& sites) {
   return trees;
 }
 
-/// Sites without ranks relay nothing here.
+/// One tree for each root. Sites without ranks are left out: direct ways need no relays.
 std::vector<Rooted> trees_over_accesses(const Sites& sites) {
   const std::vector<double> rates = access_rates(sites);
   std::vector<Rooted> trees;
@@ -130,7 +131,7 @@ Result<api::Plan> plan_fapt(const PlanRequest& request) {
   Packing packing;
   for (Rooted& rooted : trees) {
     packing.trees.push_back(std::move(rooted.tree));
-    // Where nothing limits a tree, all trees are as good.
+    // If nothing limits some tree, all trees get the same share.
     packing.shares.push_back(std::isfinite(sum) ? rooted.quality / sum
                                                 : 1 / static_cast<double>(trees.size()));
   }

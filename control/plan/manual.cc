@@ -12,7 +12,7 @@
 namespace gradplane::plan {
 namespace {
 
-/// One tree by the nodes in it.
+/// Walks one tree of the request and finds the nodes that it needs.
 class TreeWalk {
  public:
   TreeWalk(const PlanRequest& request, std::size_t index, const std::set<api::NodeId>& training)
@@ -21,7 +21,7 @@ class TreeWalk {
         what_("tree " + std::to_string(index)),
         training_(training) {}
 
-  /// Checks the edges, and finds who passes something on.
+  /// Checks the edges, and finds the nodes on the ways from nodes with ranks to the root.
   Status run() {
     for (const ManualTree::Edge& edge : tree_.edges) {
       if (edge.node == tree_.root) return error("gives its root " + name(edge.node) + " a parent");

@@ -16,7 +16,7 @@ namespace {
 
 using protocol::LinkSample;
 
-/// Of several samples, those that count half as much as the best known one or more are compared.
+/// A sample is compared with another one if it counts at least half as much.
 constexpr double kComparable = 0.5;
 constexpr double kMillion = 1e6;
 
@@ -28,7 +28,7 @@ double between(double configured, double measured, double weight) {
   return configured + weight * (measured - configured);
 }
 
-/// The least round trip of a minute is known as soon as there is one.
+/// A round trip counts fully as soon as there is one, because it is the smallest of a minute.
 double rtt_weight_of(const LinkSample& sample) {
   return sample.rtt_us == 0 ? 0 : weight_of(protocol::kFullConfidence, sample.rtt_age_ms);
 }
@@ -37,12 +37,12 @@ double rtt_weight_of(const LinkSample& sample) {
 struct Travelled {
   LinkSample sample;
   double rate_weight = 0;
-  bool exact = false;                 // not only a lower bound
-  std::vector<ResourceId> resources;  // those that limit something
-  std::vector<ResourceId> links;      // of these
+  bool exact = false;                 // the rate is no lower bound
+  std::vector<ResourceId> resources;  // on the way, those with a limit
+  std::vector<ResourceId> links;      // the links among the resources
 };
 
-/// Samples over one link, folded.
+/// All samples over one link, folded to one value each.
 struct Folded {
   double rate_weight = 0;  // of the exact samples
   double rate = 0;
@@ -76,7 +76,7 @@ class Folder {
     return measured;
   }
 
-  /// Something was measured that the accesses do not explain.
+  /// Whether something was measured that the accesses do not explain.
   bool contradicts_accesses() const {
     return std::any_of(travelled_.begin(), travelled_.end(), [](const Travelled& t) {
       const bool far =
@@ -107,7 +107,7 @@ class Folder {
       std::copy_if(way.resources.begin(), way.resources.end(), std::back_inserter(t.links),
                    [this](ResourceId r) { return r < network_.links.size(); });
     } else if (const auto link = link_between_.find({from, to}); link != link_between_.end()) {
-      t.resources = t.links = {link->second};  // it is not as dead as the file has it
+      t.resources = t.links = {link->second};  // the link is not dead, although the file says so
     } else {
       return;
     }
@@ -115,7 +115,7 @@ class Folder {
     travelled_.push_back(std::move(t));
   }
 
-  /// Leaves the round trip and the loss between the accesses.
+  /// Subtracts the round trip and the loss of the accesses, so that those of the links remain.
   void take_accesses_off(LinkSample& sample) const {
     std::int64_t rtt_us = sample.rtt_us;
     double kept = 1 - sample.loss_ppm / kMillion;
@@ -131,10 +131,10 @@ class Folder {
     sample.loss_ppm = static_cast<std::uint32_t>(std::llround(std::max(0.0, 1 - kept) * kMillion));
   }
 
-  /// Turns samples into lower bounds whose rate is a share of something else, or the rate of an
-  /// access.
+  /// Turns a sample into a lower bound if its rate is the rate of an access, or a share of what
+  /// another resource carries.
   void explain() {
-    // A sample over one link is of this link alone, so it is no share of it.
+    // If a sample has crossed one link, this link cannot be a resource that it shares.
     const auto may_share = [this](const Travelled& t, ResourceId r) {
       return t.links.size() != 1 || r >= network_.links.size();
     };
@@ -245,7 +245,7 @@ class Folder {
   std::vector<Folded> folded_;  // by link
 };
 
-/// The samples that are of two sites. One whose rate the accesses explain is a lower bound.
+/// The samples between two sites, where rates that the accesses explain have become lower bounds.
 std::vector<LinkSample> with_bounds(const Folder& folder) {
   std::vector<LinkSample> samples;
   for (const Travelled& t : folder.travelled()) {
@@ -255,7 +255,7 @@ std::vector<LinkSample> with_bounds(const Folder& folder) {
   return samples;
 }
 
-/// Without those of which nothing counts any more.
+/// The samples of which some value is not forgotten yet.
 std::vector<LinkSample> remembered(std::span<const LinkSample> samples) {
   std::vector<LinkSample> out;
   for (const LinkSample& sample : samples) {

@@ -15,7 +15,7 @@ namespace {
 
 using protocol::LinkSample;
 
-/// What samples say of one pair, or of all.
+/// What samples say of one pair, or of all pairs together.
 struct Shown {
   double exact = 0;
   double exact_weight = 0;
@@ -35,7 +35,7 @@ Value median(std::vector<Value> values, Value otherwise) {
   return *middle;
 }
 
-/// What all nodes of each site together send or receive at most, as far as the file says.
+/// The rate at which all nodes of each site together can send or receive, as far as the file says.
 std::vector<double> access_limits(const Network& network, std::uint64_t Access::*rate) {
   std::vector<double> limits(network.sites.size(), 0);
   for (const Node& node : network.nodes)

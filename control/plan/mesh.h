@@ -8,16 +8,14 @@
 #include "control/plan/network.h"
 #include "control/protocol/link_sample.h"
 
-/// Networks of which nobody has written down the links, from samples. measured.h says what they
-/// are.
+/// Makes networks from samples where no file describes the links. measured.h says how.
 namespace gradplane::plan {
 
-/// Every pair of sites of `start`, which has no links, as a link. Nothing: no sample says anything
-/// of a rate.
+/// `start`, which has no links, with each pair of sites as a link. Nothing if no sample has a rate.
 std::optional<Network> mesh_shown(const Network& start,
                                   std::span<const protocol::LinkSample> samples);
 
-/// The nodes of `start`, each with the best rates that it has shown as its access.
+/// The nodes of `start`. The access of each has the best rates that the node has shown.
 std::optional<Network> accesses_shown(const Network& start,
                                       std::span<const protocol::LinkSample> samples);
 

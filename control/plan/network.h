@@ -31,8 +31,8 @@ inline constexpr std::uint32_t kMaxLossPpm = 500000;
 static_assert(kMaxSites <= kNoSite, "kNoSite is no site");
 static_assert(kMaxBitsPerSecond < kUnlimited);
 
-/// What all traffic of a node or of a site to the others passes. It limits what the node or the
-/// site itself sends and receives. What a site only forwards does not count.
+/// The access of a node or a site, through which all its traffic passes. Traffic that a site only
+/// forwards does not pass it.
 struct Access {
   std::uint64_t up_bits_per_s = kUnlimited;
   std::uint64_t down_bits_per_s = kUnlimited;
@@ -63,14 +63,13 @@ struct Node {
 
 /// Which way packets take between two sites.
 enum class Routing : std::uint8_t {
-  kFewestLinks,  // as most networks do; of equal ones the one with the least time per byte
-  kFastest,      // the least time per byte, which is the sum of 1/rate; as NetStorm does
+  kFewestLinks,  // as in most networks; of equal ways the one with the least time per byte
+  kFastest,      // the least time per byte, which is the sum of 1/rate; as in NetStorm
 };
 
-/// What planners know of the network. With links, traffic between sites goes over these links
-/// alone. Without any, every site reaches every other one through a core that is never the
-/// bottleneck. Either way the accesses of sites and nodes limit it. Inside a site only the nodes'
-/// accesses do.
+/// What planners know of the network. If it has links, traffic between sites uses only these. If it
+/// has none, sites reach each other through a core that is never the bottleneck. In both cases the
+/// accesses of sites and nodes limit the traffic. Inside a site only the nodes' accesses do.
 struct Network {
   std::vector<Site> sites;
   std::vector<Node> nodes;  // by api::NodeId
@@ -78,15 +77,14 @@ struct Network {
   Routing routing = Routing::kFewestLinks;
 };
 
-/// Whether planners can work with it; if not, the error names the first thing that is wrong. The
-/// values may come from anybody.
+/// Whether planners can use the network. If not, the error names the first thing that is wrong. The
+/// values need not be trusted.
 Status validate(const Network& network);
 
-/// "node paris0"; by its number where it has no name.
+/// A node in messages: "node paris0", or with its number if it has no name.
 std::string node_text(const Network& network, api::NodeId node);
 
-/// A network in which each of the given nodes is a site of its own with the given rates, and any
-/// two reach each other.
+/// A network without links, in which each node is a site of its own with the given access.
 Network network_of_accesses(const std::vector<Access>& nodes);
 
 }  // namespace gradplane::plan

@@ -12,8 +12,8 @@
 namespace gradplane::plan {
 namespace {
 
-/// No tree over sites is higher before its root is chosen, except where the network has no lower
-/// one.
+/// The greatest height of a tree over sites before its root is chosen, unless the network has no
+/// lower tree.
 constexpr std::uint32_t kMaxHeight = 16;
 /// For more sites than this only one height is tried.
 constexpr std::size_t kManySites = 200;
@@ -31,13 +31,13 @@ std::set<std::uint32_t> heights_of(const SiteGraph& graph) {
           std::min(limit, 2 * radius), limit};
 }
 
-/// The packing as a place of the request knows it: no root that may not be one.
+/// Gives trees with a root that may not be one the first of `roots` instead.
 void use_roots(Packing& packing, const std::vector<PlaceId>& roots) {
   if (roots.empty()) return;
   for (PlaceTree& tree : packing.trees) {
     const bool good = std::find(roots.begin(), roots.end(), tree.root) != roots.end();
     if (good) continue;
-    // The way from the new root to the old one turns round.
+    // The edges on the way from the new root to the old one are reversed.
     PlaceId above = kNoPlace;
     for (PlaceId at = roots.front(); at != kNoPlace;) {
       const PlaceId next = tree.parent[at];
@@ -49,14 +49,14 @@ void use_roots(Packing& packing, const std::vector<PlaceId>& roots) {
   }
 }
 
-/// A place without ranks that sums for nobody is no part of a tree.
+/// Takes places without ranks and without children out of the trees.
 void drop_idle(Packing& packing, const std::vector<Place>& places) {
   for (PlaceTree& tree : packing.trees) {
     std::vector<std::size_t> children(places.size(), 0);
     for (const PlaceId parent : tree.parent)
       if (parent != kNoPlace) ++children[parent];
     for (PlaceId p = 0; p < places.size(); ++p) {
-      // A parent that becomes idle with its last child follows at once.
+      // A parent that has lost its last child may be idle now, so it is next.
       for (PlaceId at = p; at != tree.root && tree.parent[at] != kNoPlace && children[at] == 0 &&
                            places[at].training.empty();) {
         const PlaceId parent = std::exchange(tree.parent[at], kNoPlace);
@@ -76,7 +76,8 @@ class Best {
     most_nodes_ = most;
   }
 
-  /// As it is, and with copies that leave each site through several nodes.
+  /// Compares the plan of a packing, and one in which each tree has copies that leave a site
+  /// through different nodes.
   Status offer(const Packing& packing, std::size_t max_trees) {
     const std::size_t copies =
         std::min(most_nodes_, std::max<std::size_t>(1, max_trees / packing.trees.size()));
@@ -121,7 +122,7 @@ Status pack_links(const Sites& sites, std::size_t max_trees, Best& best) {
   return Nothing{};
 }
 
-/// Without links a site without ranks is worth nothing but as a root that somebody asks for.
+/// Leaves out sites without ranks that no one asks for as a root. Without links they are of no use.
 void drop_helpers(Sites& sites) {
   std::vector<Place> places;
   std::vector<PlaceId> roots;

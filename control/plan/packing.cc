@@ -12,10 +12,10 @@
 namespace gradplane::plan {
 namespace {
 
-/// Prices rise so that a resource with a tenth less than the largest load costs the number of
-/// resources less.
+/// How fast prices fall with the load: with n resources, one with a tenth less than the largest
+/// load costs 1/n of the most loaded one.
 constexpr double kSharpness = 10;
-/// What a resource that is used up counts as, so that links which share it still have an order.
+/// The rest of a resource that is used up. Above 0, so that edges over it can still be compared.
 constexpr double kLeastLeft = 1e-9;
 
 class Packer {
@@ -58,7 +58,7 @@ class Packer {
   }
 
   void find_most_left(std::size_t max_trees, const std::vector<PlaceId>& roots) {
-    std::vector<double> left(graph_.resources(), 1.0);  // of each second of a resource
+    std::vector<double> left(graph_.resources(), 1.0);  // by resource: the share that is unused
     for (std::size_t i = 0; i < max_trees; ++i) {
       const std::vector<Load> loads = add_tree(i, costs_by_rest(left), roots);
       std::map<std::uint32_t, double> s_per_bit;  // a tree may cross a resource several times
@@ -70,7 +70,7 @@ class Packer {
     }
   }
 
-  /// The time that each edge takes for a bit if it has what is left of its resources.
+  /// The seconds per bit of each edge, when only the unused shares of its resources carry it.
   std::vector<double> costs_by_rest(const std::vector<double>& left) const {
     std::vector<double> costs;
     costs.reserve(graph_.edges().size());
@@ -83,7 +83,7 @@ class Packer {
     return costs;
   }
 
-  /// What the `i`-th tree loads. One that is known already is not kept twice.
+  /// Finds the `i`-th tree, keeps it unless it is known already, and returns its loads.
   std::vector<Load> add_tree(std::size_t i, const std::vector<double>& costs,
                              const std::vector<PlaceId>& roots) {
     const PlaceId centre = centres_[i % centres_.size()];
@@ -96,7 +96,7 @@ class Packer {
     return loads;
   }
 
-  /// The edges of a tree, whatever its root.
+  /// Names a tree by its edges, whatever its root.
   static std::vector<std::uint32_t> key_of(const PlaceTree& tree) {
     std::vector<std::uint32_t> key;
     for (PlaceId p = 0; p < tree.parent.size(); ++p) {
@@ -110,7 +110,7 @@ class Packer {
 
   const SiteGraph& graph_;
   std::uint32_t max_height_;
-  std::vector<PlaceId> centres_;  // from which every place is near enough
+  std::vector<PlaceId> centres_;  // places that all others reach within max_height_
   std::vector<PlaceTree> trees_;
   std::vector<std::vector<Load>> loads_;  // by tree
   std::set<std::vector<std::uint32_t>> known_;

@@ -9,10 +9,10 @@
 namespace gradplane::plan {
 namespace {
 
-/// Halvings of the time that is looked for. A double has 52 bits.
+/// Steps of the bisection. A double has 52 bits of mantissa.
 constexpr int kHalvings = 64;
 
-/// Rates without infinite ones, which count as fast as nothing else could be worth.
+/// Replaces infinite rates by one that is as good: n times the fastest finite one.
 std::vector<double> finite(std::vector<double> rates) {
   double fastest = 0;
   for (const double rate : rates)
@@ -23,8 +23,8 @@ std::vector<double> finite(std::vector<double> rates) {
   return rates;
 }
 
-/// A tree in which place `order[i]` has one neighbour and `extra[i]` more. The first in the order
-/// has most, and is the root.
+/// A tree in which place `order[i]` has 1 + `extra[i]` neighbours. The first in the order has the
+/// most neighbours, and is the root.
 PlaceTree tree_of(const std::vector<PlaceId>& order, const std::vector<std::size_t>& extra) {
   PlaceTree tree{order[0], std::vector<PlaceId>(order.size(), kNoPlace)};
   std::size_t next = 1;
@@ -35,9 +35,9 @@ PlaceTree tree_of(const std::vector<PlaceId>& order, const std::vector<std::size
   return tree;
 }
 
-/// Deals the neighbours that places have beyond one to trees: each place takes a piece of a line,
-/// and the line is cut into equal parts. So most places pass something on in one tree only, in
-/// which they have many neighbours, and the trees are low.
+/// Distributes over trees the neighbours that places have beyond one. Each place gets a piece of a
+/// line as long as its neighbours, and the line is cut into equal parts, one for each tree. So most
+/// places are inner nodes of only one tree, in which they have many neighbours, and trees are low.
 class Dealer {
  public:
   Dealer(const std::vector<double>& neighbours, std::size_t trees) : count_(neighbours.size()) {
@@ -84,7 +84,7 @@ class Dealer {
   std::vector<Piece> pieces_;
 };
 
-/// What a tree takes of each place, as both of its directions have the same load.
+/// The load of a tree on each place. Both directions of an access have the same load.
 std::vector<Load> loads_of(const PlaceTree& tree, const std::vector<double>& rates) {
   std::vector<Load> loads;
   for (PlaceId p = 0; p < tree.parent.size(); ++p) {
@@ -132,7 +132,7 @@ Packing pack_accesses(const std::vector<double>& bits_per_s, std::size_t max_tre
   std::vector<std::vector<Load>> loads;
   for (std::size_t t = 0; t < trees; ++t) {
     PlaceTree tree = dealer.tree(t);
-    // A place whose piece is several parts long has the same star in each of them.
+    // A place whose piece spans several parts is the centre of the same star in each of them.
     if (!packing.trees.empty() && packing.trees.back().parent == tree.parent) continue;
     loads.push_back(loads_of(tree, rates));
     packing.trees.push_back(std::move(tree));

@@ -13,11 +13,12 @@ namespace {
 
 constexpr double kSharpness = 12;
 constexpr std::size_t kIterations = 1500;
-/// The mean of the prices is judged after so many more of them, and those before half are
-/// forgotten.
+/// The bound at the mean of the prices is taken after each so many iterations. Half-way the mean
+/// begins anew, without the bad prices of the beginning.
 constexpr std::size_t kPeriod = 50;
 
-/// What the cheapest tree costs at these prices, in sum 1.
+/// The bound that these prices give, scaled to the sum 1: the cost of the cheapest tree, which
+/// `tree` becomes.
 double bound_at(const SiteGraph& graph, const std::vector<double>& prices, PlaceTree& tree) {
   tree = graph.cheap_tree(graph.edge_costs(prices), 0, UINT32_MAX);
   double sum = 0;
@@ -27,8 +28,8 @@ double bound_at(const SiteGraph& graph, const std::vector<double>& prices, Place
   return cost / sum;
 }
 
-/// Prices at which every edge costs alike: they give the bound of the partition into single sites,
-/// which is the right one where links are many.
+/// Prices at which all edges cost the same. They give the bound of the partition into single sites,
+/// which is the exact one in networks with many links.
 std::vector<double> even_prices(const SiteGraph& graph) {
   std::vector<double> prices(graph.resources(), 0.0);
   for (const SiteGraph::Edge& edge : graph.edges()) {

@@ -6,19 +6,19 @@
 
 namespace gradplane::plan {
 
-/// What no plan of spanning trees over the sites falls below, in seconds per bit of an all_reduce
-/// without overhead: the packing bound. Where all nodes with ranks are at one site, its nodes count
-/// as sites.
+/// The packing bound, in seconds per bit of an all_reduce without overhead: no plan of spanning
+/// trees over the sites takes less. Where all nodes with ranks are at one site, its nodes count as
+/// sites.
 ///
-/// Give each resource a price, in sum 1. The busiest resource is at least as busy as the mean at
-/// these prices, and the mean of any trees is at least the cheapest tree. So every choice of prices
-/// gives a bound. The best choice gives the packing bound exactly (it is the dual linear program;
-/// for links alone it is the minimum over partitions of crossing capacity / (parts - 1), by Tutte
-/// and Nash-Williams). This one is found by multiplicative weights, to a few percent. With accesses
-/// alone it is exact.
+/// Give each resource a price, so that the prices add up to 1. The busiest resource is at least as
+/// busy as the mean weighted by these prices, and this mean is for any trees at least the cost of
+/// the cheapest tree. So every choice of prices gives a lower bound. The best choice gives the
+/// packing bound exactly. (It is the dual linear program. For links alone it is the minimum over
+/// partitions of crossing capacity / (parts - 1), by Tutte and Nash-Williams.) This function finds
+/// it to a few percent by multiplicative weights. With accesses alone the result is exact.
 ///
-/// It holds for trees whose edges are those of a SiteGraph. An Error where a site without ranks may
-/// sum: trees may leave it out, or use it.
+/// The bound holds for trees whose edges are those of a SiteGraph. It is an Error if a site without
+/// ranks may sum, because trees need not span it.
 Result<double> packing_bound_s_per_bit(const PlanRequest& request);
 
 }  // namespace gradplane::plan

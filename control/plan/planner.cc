@@ -16,7 +16,7 @@ namespace {
 
 /// The weight of the fastest root before common factors are taken out.
 constexpr std::uint64_t kWeightScale = 1000;
-/// Faster links count as fast as kMaxBitsPerSecond, so that the product with the scale fits.
+/// Rates are at most kMaxBitsPerSecond, so the product with the scale fits 64 bits.
 static_assert(kMaxBitsPerSecond <= UINT64_MAX / kWeightScale);
 
 struct Root {
@@ -24,7 +24,7 @@ struct Root {
   std::uint64_t bits_per_s;
 };
 
-/// The candidates, each once, fastest first; equal ones by node.
+/// The candidates without repetition, the fastest first. Equally fast ones are in order of nodes.
 std::vector<Root> ranked_roots(const PlanRequest& request) {
   std::vector<api::NodeId> nodes = request.root_candidates;
   if (nodes.empty()) {
@@ -41,7 +41,7 @@ std::vector<Root> ranked_roots(const PlanRequest& request) {
   return roots;
 }
 
-/// Those with ranks and those that are roots, by node.
+/// The members with ranks and those that are roots, by node.
 std::vector<api::Member> members_with(const PlanRequest& request, const std::vector<Root>& roots) {
   std::vector<api::Member> members;
   for (const api::Member& member : request.members) {
@@ -60,8 +60,8 @@ std::vector<api::Member> members_with(const PlanRequest& request, const std::vec
   return members;
 }
 
-/// Every member that hosts ranks is a child of the root. Other roots are no part of this tree: they
-/// would have nothing to send.
+/// A tree in which every member that hosts ranks is a child of the root. Other roots without ranks
+/// are left out, because they have nothing to send.
 api::Tree one_level_tree(const std::vector<api::Member>& members, api::NodeId root,
                          std::uint32_t weight) {
   api::Tree tree{weight, root, {}};
@@ -73,7 +73,7 @@ api::Tree one_level_tree(const std::vector<api::Member>& members, api::NodeId ro
   return tree;
 }
 
-/// Proportional to the rates, which begin with the fastest; without a common factor.
+/// Weights in proportion to the rates, without a common factor. The first root is the fastest.
 std::vector<std::uint32_t> weights_of(const std::vector<Root>& roots) {
   std::vector<std::uint32_t> weights;
   std::uint32_t common = 0;
@@ -140,7 +140,7 @@ Result<api::Plan> make_plan(const PlanRequest& request) {
   if (const Status good = check_for_selections(request); !good.ok()) return good.error();
   Result<api::Plan> plan = plan_trees(request);
   if (!plan.ok()) return plan;
-  plan.value().routes.clear();  // of a plan in force
+  plan.value().routes.clear();  // a plan in force that stays has these three already
   plan.value().soundings.clear();
   plan.value().selections.clear();
   if (request.selections) add_selections(plan.value(), request);

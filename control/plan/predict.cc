@@ -13,11 +13,11 @@ namespace {
 
 constexpr double kReorderWindowS = 200e-6;
 constexpr double kReorderShare = 0.25;
-/// Attempts that are less likely add nothing that anybody sees.
+/// Attempts that are less likely than this are left out of the sum.
 constexpr double kNegligible = 1e-6;
 constexpr std::size_t kNoMember = ~std::size_t{0};
 
-/// How many further attempts the unluckiest of n blocks needs, in the mean.
+/// The mean number of attempts after the first that the unluckiest of `blocks` blocks needs.
 double attempts(double loss, double blocks) {
   double sum = 0;
   for (double lost = loss; lost > 0; lost *= loss) {
@@ -81,7 +81,7 @@ class Predictor {
     return Nothing{};
   }
 
-  /// Returns what the last block of this way takes.
+  /// Adds the load of a way to its resources, and returns the seconds that its last block takes.
   double add_way(const Way& way, double blocks, double rtt_s) {
     const double bits = blocks * block_bits_ / (1 - way.loss);
     for (const ResourceId resource : way.resources) bits_[resource] += bits;
@@ -151,7 +151,7 @@ class Predictor {
   const Traffic& traffic_;
   std::array<std::size_t, kMaxNodes> member_of_{};
   std::vector<double> bits_;  // by resource
-  std::vector<Hop> hops_;     // by member: of its edge, then of its whole way to the root
+  std::vector<Hop> hops_;     // by member: first of its edge, then of its whole way to the root
   double block_bits_ = 0;
   double blocks_ = 0;
   double latency_s_ = 0;

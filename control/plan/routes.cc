@@ -13,10 +13,11 @@ namespace gradplane::plan {
 namespace {
 
 constexpr double kMillion = 1e6;
-/// A way on which fewer blocks than this arrive is no way: repairs would never end.
+/// If a smaller share of the packets arrives, a way counts as closed, because repairs would never
+/// end.
 constexpr double kLeastKept = 0.01;
 
-/// What a way has cost so far: kFewestLinks compares the links first, kFastest only the time.
+/// The cost of a way so far. kFewestLinks compares the links first; kFastest leaves them at 0.
 struct Cost {
   std::uint32_t links = 0;
   double s_per_bit = 0;
@@ -144,7 +145,7 @@ const std::vector<std::uint32_t>& Routes::links_towards(SiteId to) {
   std::vector<std::uint32_t>& next = towards_[to];
   if (!next.empty()) return next;
   next.assign(network_.sites.size(), kNoLink);
-  // Dijkstra from the destination, against the links.
+  // Dijkstra's algorithm from the destination, against the direction of the links.
   constexpr Cost kFar{UINT32_MAX, std::numeric_limits<double>::infinity()};
   std::vector<Cost> cost(network_.sites.size(), kFar);
   using Entry = std::pair<Cost, SiteId>;

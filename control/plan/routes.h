@@ -10,36 +10,36 @@
 
 namespace gradplane::plan {
 
-/// Whatever carries only so much: a link, or one direction of the access of a site or a node.
+/// A resource with a limited rate: a link, or one direction of the access of a site or a node.
 using ResourceId = std::uint32_t;
 
-/// What a packet meets on its way from one node or site to another.
+/// The way of packets from one node or site to another.
 struct Way {
   bool open = true;                   // false: there is no way, or something on it is dead
-  std::vector<ResourceId> resources;  // those that limit something
+  std::vector<ResourceId> resources;  // on the way, those with a limit
   double rtt_s = 0;
   double loss = 0;        // share of the packets
-  double s_per_bit = 0;   // the sum of 1/rate: what each packet takes at least
-  double bits_per_s = 0;  // the slowest; infinite when nothing limits
+  double s_per_bit = 0;   // the sum of 1/rate over the resources
+  double bits_per_s = 0;  // of the slowest resource; infinite when nothing limits
 };
 
-/// Which way packets take through a network, and what they use of it. Every site sends what goes to
-/// one destination over one link, as routers do. Ways are found when they are first asked for.
+/// The ways of packets through a network, and the resources on them. As with routers, every site
+/// sends all packets for one destination over one link. A way is found when it is first needed.
 class Routes {
  public:
   /// `network` is valid and outlives this.
   explicit Routes(const Network& network);
 
   std::size_t resources() const { return rates_.size(); }
-  /// kUnlimited for what limits nothing.
+  /// The rate of a resource; kUnlimited if it limits nothing.
   std::uint64_t bits_per_s(ResourceId resource) const { return rates_[resource]; }
   /// "link a > b", "down of site b", "up of node 3".
   std::string name(ResourceId resource) const;
   const Network& network() const { return network_; }
 
-  /// Between two nodes of the network. The result is valid until the next call.
+  /// The way between two nodes of the network. The result is valid until the next call.
   const Way& between_nodes(api::NodeId from, api::NodeId to);
-  /// Between two sites, without the nodes' accesses.
+  /// The way between two sites, without the nodes' accesses. Valid until the next call.
   const Way& between_sites(SiteId from, SiteId to);
 
  private:
@@ -63,7 +63,7 @@ class Routes {
   std::vector<std::vector<std::uint32_t>> links_into_;  // by site
   std::vector<std::vector<std::uint32_t>> towards_;     // by destination
   Way way_;
-  double kept_ = 1;  // of the packets on the way so far
+  double kept_ = 1;  // share of the packets that arrive, on the way so far
 };
 
 }  // namespace gradplane::plan

@@ -34,7 +34,8 @@ std::vector<std::size_t> all_ranks(std::size_t ranks) {
   return all;
 }
 
-/// Senders with many pairs that freshness demands choose first: they are the least flexible.
+/// The ranks in the order in which they choose receivers. Senders with many pairs that freshness
+/// demands come first, because they have the least choice.
 std::vector<std::size_t> by_demands(const SelectionDraft& draft) {
   std::vector<std::size_t> senders = all_ranks(draft.ranks());
   std::stable_sort(senders.begin(), senders.end(),

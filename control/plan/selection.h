@@ -11,8 +11,8 @@
 
 /// Receiver selection of selective multicast (SELMCAST: Luo, Fan, Li, Xing, Luo, Yu, IEEE TSC
 /// 2024): to whom each rank multicasts its update in a round, so that the round is short and each
-/// update has enough receivers. The network is one big switch, of which only the links of the ranks
-/// limit. Pure: the same arguments give the same selection.
+/// update has enough receivers. The network is taken for one big switch, where only the links of
+/// the ranks limit. Pure: the same arguments give the same selection.
 namespace gradplane::plan {
 
 /// What a rank's link carries, in bits per second. Both are more than 0.
@@ -30,7 +30,7 @@ enum class Replication : std::uint8_t {
 /// Who receives whose update in a round.
 struct Selection {
   std::vector<Bitmap> receivers;  // by sender; a rank does not receive its own update
-  /// What the round takes at least: the time of the link that takes longest.
+  /// The least time of the round: that of the link that takes longest.
   double seconds = 0;
 
   bool has(std::size_t from, std::size_t to) const { return receivers[from].test(to); }
@@ -46,9 +46,9 @@ class Meetings {
   std::uint32_t rounds_apart(std::size_t from, std::size_t to) const {
     return apart_[from * ranks_ + to];
   }
-  /// A round was made with this selection.
+  /// Counts a round with this selection.
   void on_round(const Selection& selection);
-  /// A rank has done a round of its own, in which these received its update.
+  /// Counts a round of one rank, in which these received its update.
   void on_update(std::size_t from, const Bitmap& receivers);
 
  private:
@@ -58,30 +58,30 @@ class Meetings {
 
 struct SelectionRequest {
   std::vector<RankCapacity> ranks;
-  std::uint64_t update_bytes = 0;  // of every rank, as in data-parallel training
+  std::uint64_t update_bytes = 0;  // the same for every rank, as in data-parallel training
   /// Each update has at least so many receivers, or all others where there are fewer.
   std::uint32_t receivers = 1;
   /// Freshness (SELMCAST, section III): each pair meets at least once in any freshness + 1 rounds.
   std::uint32_t freshness = 0;
   Replication replication = Replication::kSender;
-  /// Receivers that nobody needs may fill a link for this share of the round's time. With less than
-  /// all of it a link that carries more than it is believed to shows it: its pairs do not wait for
-  /// others, which would all be as slow.
+  /// Receivers beyond the needed ones may fill a link for this share of the round's time. If it is
+  /// below 1, a link that is faster than believed can be noticed: its pairs are then faster than
+  /// those of other links.
   double filled = 1;
 };
 
-/// The best selection: no other one that has the receivers and the freshness is shorter, and of the
-/// shortest ones none has more pairs, as far as `filled` lets links be filled. The paper calls this
-/// NP-hard, and it is where updates differ in size. Those of data-parallel training do not, and
-/// then it is a flow. Of pairs that would do equally, older ones are taken first where that costs
-/// no search. `meetings` has as many ranks as the request.
+/// The best selection: no other one with enough receivers and freshness is shorter, and of the
+/// shortest ones none has more pairs, as far as `filled` lets links be filled. The paper says that
+/// this is NP-hard, which is true if updates differ in size. In data-parallel training all have one
+/// size, and then it is a maximum flow. Of equally good pairs those that have not met for longest
+/// are preferred, where that needs no search. `meetings` has as many ranks as the request.
 Selection select_receivers(const SelectionRequest& request, const Meetings& meetings);
 
 /// The algorithm as published (section IV, two passes), for comparison.
 Selection select_receivers_as_published(const SelectionRequest& request, const Meetings& meetings);
 
-/// Exactly request.receivers receivers at random for each update (Orpheus: Xie et al., SoCC 2018),
-/// and those that freshness demands. `draw` gives numbers of 64 random bits.
+/// request.receivers random receivers for each update (Orpheus: Xie et al., SoCC 2018), among them
+/// those that freshness demands, which may be more. `draw` returns 64 random bits.
 Selection select_receivers_at_random(const SelectionRequest& request, const Meetings& meetings,
                                      const std::function<std::uint64_t()>& draw);
 

@@ -13,7 +13,8 @@
 
 namespace gradplane::plan {
 
-/// A selection in the making, and what it loads. It begins with the pairs that freshness demands.
+/// A selection under construction, and the load on the links. It begins with the pairs that
+/// freshness demands.
 class SelectionDraft {
  public:
   SelectionDraft(const SelectionRequest& request, const Meetings& meetings)
@@ -33,7 +34,7 @@ class SelectionDraft {
   }
 
   std::size_t ranks() const { return request_.ranks.size(); }
-  /// Each update has at least so many receivers.
+  /// The number of receivers that each update must have at least.
   std::size_t least() const {
     return std::min<std::size_t>(request_.receivers, std::max<std::size_t>(ranks(), 1) - 1);
   }
@@ -54,7 +55,7 @@ class SelectionDraft {
     --received_[to];
   }
 
-  /// What the link of a rank takes with so many more updates.
+  /// The time in seconds that a rank's link takes for its updates and so many more.
   double up_s(std::size_t from, std::size_t more = 0) const {
     return up_s_of(from, sent_[from] + more);
   }

@@ -12,7 +12,7 @@
 namespace gradplane::plan {
 namespace {
 
-/// Fills a draft with pairs, up to what links bear within a time.
+/// Adds pairs to a draft, as many as the links can carry within a time.
 class Flow {
  public:
   Flow(SelectionDraft& draft, const Meetings& meetings, double seconds)
@@ -24,7 +24,8 @@ class Flow {
     bear(seconds);
   }
 
-  /// Whether each update has its least number of receivers now.
+  /// Adds pairs until each update has its least number of receivers. False if the links cannot
+  /// carry them.
   bool fill_least() {
     std::size_t sent = 0;
     std::size_t received = 0;
@@ -44,8 +45,8 @@ class Flow {
     return true;
   }
 
-  /// Adds pairs until there are as many as the links bear within `seconds`, one for each update in
-  /// turn. No update loses a receiver by it, though it may get another one instead.
+  /// Adds as many pairs as the links can carry within `seconds`, one for each update in turn. An
+  /// update may get another receiver for one that it has, but never fewer than before.
   void fill_rest(double seconds) {
     bear(seconds);
     for (bool is_any = true; is_any;) {
@@ -70,7 +71,7 @@ class Flow {
     }
   }
 
-  /// The most updates of which `bears` is true. It is monotonic.
+  /// The largest number of updates for which `bears` is true. `bears` is monotonic.
   template <typename Bears>
   std::size_t most(const Bears& bears) const {
     std::size_t some = 0;
@@ -84,8 +85,8 @@ class Flow {
 
   bool has_room(std::size_t to) const { return draft_.received(to) < receives_[to]; }
 
-  /// Pairs that need no search: to receivers with room, those first that have waited longest, and
-  /// then those with most room.
+  /// Adds pairs with receivers that have room, which needs no search. Those that have not met for
+  /// longest come first, and then receivers with the most room.
   void fill(std::size_t from, std::size_t sends) {
     if (draft_.sent(from) >= sends) return;
     std::vector<std::size_t> open;
@@ -106,9 +107,9 @@ class Flow {
     for (std::size_t n = 0; n < wanted; ++n) draft_.add(from, open[n]);
   }
 
-  /// One more receiver for `from`, over a shortest augmenting path: where a receiver has no room,
-  /// another sender gives it up and takes a further one instead. Senders from which there is none
-  /// never have one later.
+  /// Finds one more receiver for `from` by a shortest augmenting path: where a receiver has no
+  /// room, another sender gives it up and takes a further one instead. Returns whether there is
+  /// such a path. If a sender has none now, it has none later.
   bool augment(std::size_t from) {
     constexpr std::size_t kNobody = SIZE_MAX;
     std::vector<std::size_t> came_from(draft_.ranks(), kNobody);  // by receiver: the sender
@@ -157,13 +158,13 @@ class Flow {
 
   SelectionDraft& draft_;
   const Meetings& meetings_;
-  std::vector<std::size_t> sends_;     // what the links bear
-  std::vector<std::size_t> receives_;  // what the links bear
-  std::vector<bool> is_dead_;          // no path begins at this sender
+  std::vector<std::size_t> sends_;     // how many updates each uplink can carry
+  std::vector<std::size_t> receives_;  // how many updates each downlink can carry
+  std::vector<bool> is_dead_;          // no augmenting path begins at this sender
 };
 
-/// All times of rounds between the two, in order: a round takes as long as some number of updates
-/// takes over some link.
+/// All possible times of rounds from `least` to `most`, in order: a round takes as long as some
+/// number of updates takes on some link.
 std::vector<double> times_between(const SelectionDraft& draft, double least, double most) {
   std::vector<double> times;
   const auto add = [&](double time) {
@@ -199,7 +200,7 @@ Selection select_receivers(const SelectionRequest& request, const Meetings& meet
   SelectionDraft draft(demanded);
   Flow flow(draft, meetings, *best);
   const bool is_filled = flow.fill_least();
-  GP_ASSERT(is_filled);  // the published selection has this time at most
+  GP_ASSERT(is_filled);  // `most` is the time of a selection, so that is possible
   flow.fill_rest(*best * request.filled);
   return draft.take();
 }

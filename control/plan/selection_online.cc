@@ -12,7 +12,7 @@
 namespace gradplane::plan {
 namespace {
 
-/// What rounding may add to a link that is full.
+/// The factor that rounding errors may add to a link that is full.
 constexpr double kRounding = 1 + 1e-9;
 
 double bits(std::uint64_t bytes) {
@@ -23,8 +23,8 @@ std::size_t least_receivers(const SelectionRequest& request) {
   return std::min<std::size_t>(request.receivers, request.ranks.size() - 1);
 }
 
-/// Receivers of all multicasts in the making. It begins with those that none may lose: whom
-/// freshness demands, and who has the update or most of it.
+/// The receivers of all multicasts, under construction. It begins with those that must stay: those
+/// that freshness demands, and those that have the update or most of it.
 class OnlineDraft {
  public:
   OnlineDraft(const OnlineRequest& request, std::span<const Multicast> multicasts,
@@ -45,8 +45,8 @@ class OnlineDraft {
     }
   }
 
-  /// Adds to each multicast the receivers with the shortest queues until it has its least number.
-  /// Those whose senders are blocked for longest choose last.
+  /// Adds the receivers with the shortest queues to each multicast until it has its least number.
+  /// Multicasts whose senders are blocked for longest choose last.
   void fill_least() {
     std::vector<std::size_t> order(multicasts_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -65,7 +65,7 @@ class OnlineDraft {
     }
   }
 
-  /// Offers all other pairs, those first that have not met for longest.
+  /// Adds the other pairs for which `fits` is true. Pairs that have not met for longest come first.
   template <typename Fits>
   void fill_rest(const Fits& fits) {
     struct Pair {
@@ -102,7 +102,7 @@ class OnlineDraft {
     const bool is_once = request_.selection.replication == Replication::kNetwork;
     return is_once ? std::max(up_bits_[m], more) : up_bits_[m] + more;
   }
-  /// What the links take for all that is to be sent over them.
+  /// The time in seconds that a link takes for all that is still to be sent over it.
   double up_s(std::size_t m) const { return up_bits_[m] / up_bits_per_s(m); }
   double up_s_with(std::size_t m, std::size_t to) const {
     return up_bits_with(m, to) / up_bits_per_s(m);
@@ -111,7 +111,8 @@ class OnlineDraft {
   double down_bits_per_s(std::size_t to) const {
     return static_cast<double>(request_.selection.ranks[to].down_bits_per_s);
   }
-  /// What is to be sent before the multicast has reached the receiver, if it is added last.
+  /// The time in seconds until the multicast has reached the receiver, if it is the last in the
+  /// queue.
   double queue_s(std::size_t m, std::size_t to) const {
     return (down_bits_[to] + remaining_bits(m, to)) / down_bits_per_s(to);
   }
@@ -139,7 +140,7 @@ class OnlineDraft {
   double up_bits_per_s(std::size_t m) const {
     return static_cast<double>(request_.selection.ranks[multicasts_[m].from].up_bits_per_s);
   }
-  /// Those who may be receivers and are none yet.
+  /// Calls each(to) for all ranks that may be receivers and are none yet.
   template <typename Each>
   void for_each_open(std::size_t m, const Each& each) const {
     const Bitmap& may = multicasts_[m].receivers;
@@ -157,8 +158,9 @@ class OnlineDraft {
   std::vector<double> seconds_;    // by multicast
 };
 
-/// What multicasts need of the links to be done in their times, each at one rate. If that fits, all
-/// times hold together, also where a multicast is as slow as its slowest receiver.
+/// The rates that multicasts need on the links to be done in their times, each at a constant rate.
+/// If the sums fit the links, all times can be kept together, even where a multicast is as slow as
+/// its slowest receiver.
 class Reservations {
  public:
   explicit Reservations(OnlineDraft& draft) : draft_(draft), down_bits_per_s_(draft.ranks()) {

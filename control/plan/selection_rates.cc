@@ -9,9 +9,9 @@
 namespace gradplane::plan {
 namespace {
 
-/// Max-min shares: the link that has least for each of its flows fixes their rates, and then the
-/// next one does with what these leave. A flow is a multicast where the network replicates, else a
-/// pair.
+/// Computes max-min fair rates by progressive filling: the link with the least rate per flow fixes
+/// the rates of its flows, then the next link with what is left. A flow is a multicast where the
+/// network replicates, and a pair otherwise.
 class FairShares {
  public:
   FairShares(const SelectionRequest& request, std::span<const Multicast> multicasts,
@@ -55,7 +55,7 @@ class FairShares {
  private:
   struct Link {
     double free_bits_per_s = 0;
-    std::size_t flows = 0;  // that have no rate yet
+    std::size_t flows = 0;  // those without a rate
   };
 
   bool replicates() const { return request_.replication == Replication::kNetwork; }
@@ -78,7 +78,7 @@ class FairShares {
     return best;
   }
 
-  /// The flow to `to` has this rate, and where the network replicates so has the whole multicast.
+  /// Fixes the rate of the flow to `to`, or of the whole multicast where the network replicates.
   void fix(std::size_t m, std::size_t to, double bits_per_s) {
     const auto fix_pair = [&](std::size_t receiver) {
       const auto bits = 8 * static_cast<double>(multicasts_[m].remaining_bytes[receiver]);

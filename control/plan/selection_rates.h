@@ -9,8 +9,9 @@
 
 namespace gradplane::plan {
 
-/// How long each multicast takes to these receivers if all share the links fairly (max-min) and
-/// none ends before. With replication in the network it has the rate of its slowest receiver.
+/// How long each multicast takes to reach its `receivers`, in seconds, if all share the links
+/// fairly (max-min) and no rate rises when another multicast ends. With replication in the network
+/// a multicast has the rate of its slowest receiver.
 std::vector<double> fair_seconds(const SelectionRequest& request,
                                  std::span<const Multicast> multicasts,
                                  std::span<const Bitmap> receivers);

@@ -18,17 +18,19 @@ namespace {
 
 constexpr std::uint64_t kWhole = 1'000'000;
 constexpr std::size_t kLeastMembers = 2;
-/// Of random receivers. The epoch is added, so that another plan has others.
+/// The seed for random receivers. The epoch is added, so that each plan has other receivers.
 constexpr std::uint64_t kRandomSeed = 1;
 
-/// Receivers that nobody needs leave so much of a link's time that what is faster shows it.
+/// SelectionRequest::filled. It leaves a part of each link's time free, so that a link that is
+/// faster than believed is noticed.
 constexpr double kFilled = 0.75;
 
-/// What makes the job's training selective, and what to do where that cannot be.
+/// For messages: what makes training selective, and what to do where that is not possible.
 constexpr const char* kMode = "a selective training.mode";
 constexpr const char* kRemedy = ", or set training.mode: exact";
 
-/// Steele, Lea and Flood, OOPSLA 2014. The same numbers from the same seed.
+/// A generator of random numbers (Steele, Lea and Flood, OOPSLA 2014). The same seed gives the same
+/// numbers on every machine.
 class SplitMix64 {
  public:
   explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
@@ -43,15 +45,15 @@ class SplitMix64 {
   std::uint64_t state_;
 };
 
-/// The least number whose share of the others is at least the one wanted.
+/// The least number of receivers that is at least the wanted share of the others.
 std::uint32_t least_receivers(const SelectionsWanted& wanted, std::size_t others) {
   return static_cast<std::uint32_t>((std::uint64_t{wanted.receivers_ppm} * others + kWhole - 1) /
                                     kWhole);
 }
 
-/// As if the pairs had met in turn in the steps before, each the same number of other ranks in
-/// each step. So freshness demands the same number of pairs of each sender and receiver in each
-/// selection, and not most of them in the last one.
+/// Meetings as if the pairs had met in turn in the steps before, with equally many pairs of each
+/// rank in each step. So freshness demands about as many pairs of each rank in each selection.
+/// Otherwise it would demand most of them in the last one.
 Meetings meetings_in_turn(std::size_t ranks, std::uint32_t freshness) {
   Meetings meetings(ranks);
   for (std::uint32_t step = 1; step <= freshness; ++step) {
@@ -78,7 +80,7 @@ SelectionRequest selection_request(const api::Plan& plan, const PlanRequest& req
   return made;
 }
 
-/// The link that takes longest in an exchange, for each bit of an update.
+/// The link that takes longest in an exchange, and its seconds for each bit of an update.
 struct Busiest {
   double s_per_bit = 0;
   std::size_t member = 0;
@@ -122,7 +124,7 @@ std::string text_of(api::NodeId node) {
   return "node " + std::to_string(node);
 }
 
-/// Each member with one rank, as the root of one tree of all others.
+/// Checks that each member has one rank and is the root of one tree, whose leaves are all others.
 Status validate_shape(const api::Plan& plan) {
   const std::size_t members = plan.members.size();
   if (members < kLeastMembers) return shape_error("needs at least 2 members");

@@ -12,28 +12,28 @@
 
 namespace gradplane::plan {
 
-/// Whether a plan with the selections that a request wants can be made, if it wants any.
+/// If a request wants selections: whether a plan with them can be made.
 Status check_for_selections(const PlanRequest& request);
 
-/// Gives the plan of such a request freshness + 1 selections. They follow each other and begin
-/// again, so each pair meets at least once in any freshness + 1 steps. Each update has the share of
-/// receivers that is wanted, and more where freshness demands them or where they cost no time.
-/// Receivers at random are those that are wanted and those that freshness demands, and no more.
+/// Gives the plan of a request with selections freshness + 1 of them, which are used in turn. So
+/// each pair meets at least once in any freshness + 1 steps. Each update has the wanted share of
+/// receivers, and more where freshness demands them or where they cost no time. With random
+/// receivers it gets no more for the sake of time.
 void add_selections(api::Plan& plan, const PlanRequest& request);
 
-/// Whether the selections of such a request follow the network.
+/// Whether these selections depend on the network.
 bool selections_follow_network(const SelectionsWanted& wanted);
 
-/// How long exchanges take over links that do nothing else: each as long as the link of a member
-/// that takes longest.
+/// How long exchanges take when the links carry nothing else. An exchange takes as long as the
+/// slowest link of a member.
 struct ExchangePrediction {
-  Duration time;           // of one exchange, in the mean over the selections
-  std::string bottleneck;  // the link that takes longest in the longest of them
+  Duration time;           // of one exchange, as a mean over the selections
+  std::string bottleneck;  // the slowest link of the slowest selection
   /// Enough was measured under `sampled_under` to compare other plans with it.
   bool is_measured = false;
 };
-/// Of the exchanges under a plan with selections and the members of the request; nothing: no rate
-/// is known.
+/// Predicts the exchanges under a plan that has selections and the members of the request. Nothing
+/// if no rate is known.
 std::optional<ExchangePrediction> predict_exchanges(const api::Plan& plan,
                                                     const PlanRequest& request);
 

@@ -10,11 +10,12 @@ namespace gradplane::plan {
 namespace {
 
 constexpr double kEpsilon = 1e-9;
-/// Each tree usually enters the basis once or twice. The shares so far are good in any case.
+/// A bound for the number of pivots. A tree usually enters the basis once or twice. When the bound
+/// is reached, the shares so far are valid, if not the best.
 constexpr std::size_t kMaxPivotsPerTree = 50;
 
-/// maximise sum x subject to A x <= 1, x >= 0, as a condensed tableau: a row for each basic
-/// variable, a column for each other one. At first the slacks of the rows are basic.
+/// Maximises sum x subject to A x <= 1, x >= 0 by the simplex method. The condensed tableau has a
+/// row for each basic variable and a column for each other one. At first the slacks are basic.
 class Simplex {
  public:
   Simplex(std::size_t rows, std::size_t columns)
@@ -31,7 +32,7 @@ class Simplex {
 
   double& cell(std::size_t row, std::size_t column) { return cells_[row * width_ + column]; }
 
-  /// What one of this variable is worth; 1 unless it is said.
+  /// Sets the coefficient of a variable in the objective. It is 1 by default.
   void set_worth(std::size_t column, double worth) { cell(basic_.size(), column) = -worth; }
 
   void solve() {
@@ -47,7 +48,7 @@ class Simplex {
     }
   }
 
-  /// By column of A: the value of its variable.
+  /// The values of the variables, by column of A.
   std::vector<double> values() {
     std::vector<double> values(columns_, 0.0);
     for (std::size_t r = 0; r < basic_.size(); ++r)
@@ -63,7 +64,7 @@ class Simplex {
       const double by = cell(r, column);
       if (by <= kEpsilon) continue;
       const double ratio = cell(r, columns_) / by;
-      // Of equal ones the variable with the lowest number, so that nothing goes round in a circle.
+      // Of equal ratios the variable with the lowest number leaves, so that there is no cycling.
       const bool better =
           ratio < least - kEpsilon ||
           (best != basic_.size() && ratio <= least + kEpsilon && basic_[r] < basic_[best]);
@@ -97,8 +98,8 @@ class Simplex {
   std::vector<std::size_t> other_;  // by column
 };
 
-/// The resources that some tree uses. Of those that the same trees use alike, the slowest is
-/// enough, as of the two directions of a link.
+/// The resources that some tree uses. If the same trees use two of them, as the two directions of a
+/// link, and one is never loaded less than the other, only that one is kept.
 struct Rows {
   std::vector<std::uint32_t> resource;                            // by row
   std::vector<std::vector<std::pair<std::size_t, double>>> uses;  // by row: tree and load
@@ -115,7 +116,8 @@ Rows rows_of(const std::vector<std::vector<Load>>& trees, std::size_t resources)
         of.emplace_back(t, load.s_per_bit);
     }
   }
-  const auto covers = [](const auto& a, const auto& b) {  // the same trees, none with less
+  // Whether `a` has the same trees as `b`, and each of them loads it at least as much.
+  const auto covers = [](const auto& a, const auto& b) {
     return a.size() == b.size() &&
            std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
              return x.first == y.first && x.second >= y.second;
@@ -149,13 +151,13 @@ Rows rows_of(const std::vector<std::vector<Load>>& trees, std::size_t resources)
 
 Shares min_max_shares(const std::vector<std::vector<Load>>& trees, std::size_t resources) {
   Rows rows = rows_of(trees, resources);
-  std::vector<double> largest(trees.size(), 0.0);  // load of each tree
+  std::vector<double> largest(trees.size(), 0.0);  // by tree: its largest load
   for (const auto& row : rows.uses)
     for (const auto& [tree, load] : row) largest[tree] = std::max(largest[tree], load);
   const double least = *std::min_element(largest.begin(), largest.end());
   Shares shares;
   shares.of_tree.assign(trees.size(), 1.0 / static_cast<double>(trees.size()));
-  if (least == 0) return shares;  // nothing limits some tree
+  if (least == 0) return shares;  // some tree has no limit
   Simplex simplex(rows.uses.size(), trees.size());
   for (std::size_t r = 0; r < rows.uses.size(); ++r)
     for (const auto& [tree, load] : rows.uses[r]) simplex.cell(r, tree) = load / largest[tree];

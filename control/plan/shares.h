@@ -7,21 +7,22 @@
 
 namespace gradplane::plan {
 
-/// What a tree that carries everything would take of one resource, in seconds per bit.
+/// The load of a tree on one resource if the tree carried all blocks.
 struct Load {
   std::uint32_t resource = 0;
   double s_per_bit = 0;
 };
 
-/// How several trees share the blocks so that the resource that takes longest takes least.
+/// Shares of the blocks for several trees.
 struct Shares {
   std::vector<double> of_tree;  // sum 1
   double s_per_bit = 0;         // of the resource that takes longest
 };
 
-/// The best shares of the given trees, each of which loads something: the linear program that
-/// maximises the sum of the trees' rates while no resource has more than it carries. It is solved
-/// by the simplex method, exactly but for rounding. The time grows as resources x trees^2.
+/// The shares with which the resource that takes longest takes the least time. They solve the
+/// linear program that maximises the sum of the trees' rates while no resource is overloaded, by
+/// the simplex method, so they are exact but for rounding. Each tree loads something. The time
+/// grows as resources x trees^2.
 Shares min_max_shares(const std::vector<std::vector<Load>>& trees, std::size_t resources);
 
 }  // namespace gradplane::plan

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// What all of these nodes together send or receive at most.
+/// The sum of the nodes' access rates in one direction, in bit/s.
 double sum_of(const Network& network, const std::vector<api::NodeId>& nodes,
               std::uint64_t Access::*rate) {
   double sum = 0;
@@ -77,7 +77,7 @@ SiteGraph::SiteGraph(Routes& routes, const Network& network, const std::vector<P
   for (const Link& link : network.links)
     if (link.bits_per_s > 0) linked[link.from].push_back(link.to);
   for (std::vector<SiteId>& sites : linked) std::sort(sites.begin(), sites.end());
-  // Links may lead one way only, so either place may be the one that sees the other.
+  // A link may have only one direction, so a pair may be found from only one of its places.
   std::set<std::pair<PlaceId, PlaceId>> pairs;
   for (PlaceId a = 0; a < places.size(); ++a) {
     for (const PlaceId b : neighbours_of(network, a, place_of, linked))
@@ -86,7 +86,7 @@ SiteGraph::SiteGraph(Routes& routes, const Network& network, const std::vector<P
   for (const auto& [a, b] : pairs) add_edge(routes, a, b);
 }
 
-/// Over links, through sites without a part in the job.
+/// The places that `place` reaches over links without passing a third place.
 std::vector<PlaceId> SiteGraph::neighbours_of(
     const Network& network, PlaceId place, const std::vector<PlaceId>& place_of,
     const std::vector<std::vector<SiteId>>& linked) const {

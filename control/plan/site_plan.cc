@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kShareScale = 10000;
 
-/// What the encoded plan of session/plan_codec has of each member and tree at most, and besides.
+/// The most bytes that session/plan_codec needs for each member, rank and tree, and for the rest.
 constexpr std::size_t kMemberBytes = 3;
 constexpr std::size_t kRankBytes = 2;
 constexpr std::size_t kTreeBytes = 8;
@@ -30,7 +30,7 @@ static_assert(kPlanHeadBytes + kSoundingsBytes + kMaxNodes * kMemberBytes + kMax
                   protocol::kMaxPlanBytes,
               "every plan may have one tree");
 
-/// Each node as a site of its own, reaching all others.
+/// A network in which each node of one site is a site of its own. They all reach each other.
 Network network_of_nodes(const PlanRequest& request, const Network& network, SiteId site) {
   Network flat;
   for (std::size_t n = 0; n < network.nodes.size(); ++n) {
@@ -59,7 +59,7 @@ std::uint64_t rate_of(const Node& node) {
   return std::min(node.access.up_bits_per_s, node.access.down_bits_per_s);
 }
 
-/// Leaves out what cannot sum, and fails where ranks cannot be reached.
+/// Leaves out nodes that cannot sum, and fails if ranks cannot be reached.
 Status check_ways(Sites& sites) {
   std::vector<Place>& places = sites.places;
   for (Place& place : places) {
@@ -87,12 +87,12 @@ Status check_ways(Sites& sites) {
   return Nothing{};
 }
 
-/// Who sums for its site in each tree.
+/// Chooses the node of each site that sums for the site in a tree.
 class Heads {
  public:
   Heads(const PlanRequest& request, const Sites& sites) : request_(request), sites_(sites) {}
 
-  /// The node that has least to do, counted by what it can do.
+  /// The node with the least work so far, relative to the rate of its access.
   api::NodeId choose(const Place& place, bool is_root, std::size_t edges, double share) {
     const auto& training = place.training;
     const auto work = [&](api::NodeId node) {
@@ -123,10 +123,10 @@ class Heads {
 
   const PlanRequest& request_;
   const Sites& sites_;
-  std::map<api::NodeId, double> done_;  // shares of the blocks, once for each edge
+  std::map<api::NodeId, double> done_;  // work by node: the share of the blocks for each edge
 };
 
-/// A tree over nodes by its edges, before it is known who is a member.
+/// A tree over nodes, by its edges, before the members of the plan are known.
 struct NodeTree {
   api::NodeId root = api::kNoNode;
   std::map<api::NodeId, api::NodeId> parent;

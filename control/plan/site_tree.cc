@@ -11,10 +11,10 @@
 namespace gradplane::plan {
 namespace {
 
-/// What a hop counts beside its round trip when a root is chosen.
+/// The cost of a hop in seconds, besides its round trip, when a root is chosen.
 constexpr double kHopS = 1e-4;
 
-/// Prim's algorithm, that never goes below a height.
+/// Prim's algorithm for trees of limited height.
 class Grower {
  public:
   Grower(const SiteGraph& graph, const std::vector<double>& cost, PlaceId root,
@@ -50,9 +50,9 @@ class Grower {
     }
   }
 
-  /// Cheap edges may have led so far down that some places are out of reach. Then the shortest ways
-  /// to these replace what is longer. A height may stay too large here, but never becomes too
-  /// small, so every parent is above its children.
+  /// Adds places that are out of reach, because cheap edges have made the tree too high. The
+  /// shortest ways to these places replace longer ones. An entry of height_ may then be larger than
+  /// the real height but never smaller, so every parent is above its children.
   void hang_the_rest() {
     if (std::find(height_.begin(), height_.end(), UINT32_MAX) == height_.end()) return;
     const std::vector<std::uint32_t> hops = graph_.hops_from(tree_.root);
@@ -91,7 +91,7 @@ class Grower {
   std::vector<std::uint32_t> height_;
 };
 
-/// The edges of a tree, to walk in any direction.
+/// The edges of a tree, which can be walked in both directions.
 class Walk {
  public:
   Walk(const SiteGraph& graph, const PlaceTree& tree) : next_(graph.size()) {
@@ -107,7 +107,7 @@ class Walk {
     }
   }
 
-  /// Takes leaves away that have no reason to be in the tree.
+  /// Removes leaves without ranks, except `keep`.
   void drop_leaves(const SiteGraph& graph, PlaceId keep) {
     std::vector<PlaceId> leaves;
     for (PlaceId p = 0; p < next_.size(); ++p) leaves.push_back(p);
@@ -123,7 +123,7 @@ class Walk {
     }
   }
 
-  /// Lengths of the ways from a place, and the parents on them.
+  /// The lengths of the ways from a place, and the tree with this place as its root.
   std::pair<std::vector<double>, PlaceTree> from(PlaceId root) const {
     std::vector<double> length(next_.size(), -1);
     PlaceTree tree{root, std::vector<PlaceId>(next_.size(), kNoPlace)};
@@ -161,9 +161,9 @@ PlaceTree SiteGraph::trimmed(const PlaceTree& tree, const std::vector<PlaceId>& 
   Walk walk(*this, tree);
   const bool one_trains = std::any_of(roots.begin(), roots.end(),
                                       [this](PlaceId p) { return !places_[p].training.empty(); });
-  // If no root has ranks, the first one is worth the way to it.
+  // If no possible root has ranks, the first one is kept, although it is a leaf without ranks.
   walk.drop_leaves(*this, roots.empty() || one_trains ? kNoPlace : roots.front());
-  // The place from which the longest way is shortest lies between the two that are furthest apart.
+  // The longest way from a place ends at one of the two places that are furthest apart.
   PlaceId some = 0;
   while (places_[some].training.empty()) ++some;
   const PlaceId one_end = furthest(walk.from(some).first);
@@ -176,7 +176,7 @@ PlaceTree SiteGraph::trimmed(const PlaceTree& tree, const std::vector<PlaceId>& 
     const bool may = roots.empty() || std::find(roots.begin(), roots.end(), p) != roots.end();
     if (inside && may && (best == kNoPlace || ecc(p) < ecc(best))) best = p;
   }
-  walk.drop_leaves(*this, best);  // a root that was not chosen has no reason either
+  walk.drop_leaves(*this, best);  // the root that was kept above may not be the best one
   return walk.from(best).second;
 }
 

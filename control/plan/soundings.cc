@@ -21,7 +21,7 @@ SiteId site_of(const Network& network, api::NodeId node) {
   return node < network.nodes.size() ? network.nodes[node].site : kNoSite;
 }
 
-/// The member at each site that sounds and is sounded.
+/// The member at each site that sends soundings and gets them.
 std::map<SiteId, api::NodeId> members_that_sound(const api::Plan& plan, const Network& network,
                                                  const std::set<NodePair>& neighbours) {
   std::map<SiteId, api::NodeId> chosen;
@@ -46,14 +46,15 @@ bool takes_only(Routes& routes, api::NodeId from, api::NodeId to, ResourceId lin
          std::none_of(way.resources.begin(), way.resources.end(), is_other);
 }
 
-/// A link that no tree uses, by the members that would sound it and be sounded.
+/// A link that no tree uses, with the members that would send and get its soundings.
 struct Unused {
   api::Sounding sounding;
   ResourceId link = 0;
 };
 
-/// Of these links, in the order of the file, the next one that its sender sounds: the first to the
-/// member that the fewest sound. Takes it and all before it that nobody can sound out of `unused`.
+/// The next link that a sender sounds: the first, in the order of the file, to the member that the
+/// fewest sound. Removes it from `unused`, together with links that packets between these members
+/// do not take.
 std::optional<api::Sounding> take_next(std::vector<Unused>& unused,
                                        const std::map<api::NodeId, std::size_t>& heard,
                                        Routes& routes) {

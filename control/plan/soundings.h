@@ -8,16 +8,16 @@
 
 namespace gradplane::plan {
 
-/// Gives a valid plan its soundings in place of those that it may have: one for each direction of a
-/// link of the network that no tree uses, between one member at each of its ends. A tree uses a
-/// link when packets between two neighbours take this link alone. Of the members at a site, the
-/// first that has a neighbour at another site sends and gets the soundings. Without links there are
-/// none. Where there are more than kMaxSoundings, or a member has more than kMaxSoundedPeers, the
-/// members take turns, and each prefers those that the fewest sound.
+/// Replaces the soundings of a valid plan. There is one for each direction of a link that no tree
+/// uses, between one member at each end. A tree uses a link when packets between two neighbours
+/// take only this link. At each site, the first member that has a neighbour at another site sends
+/// and gets the soundings. A network without links has none. If there would be more than
+/// kMaxSoundings, or more than kMaxSoundedPeers for a member, the members choose in turn, and each
+/// prefers peers that the fewest members sound.
 void add_soundings(api::Plan& plan, const Network& network);
 
-/// Whether the soundings of a plan whose members are valid connect two different members, each two
-/// once, and not too many.
+/// Checks the soundings of a plan whose members are valid: each connects two different members, no
+/// two connect the same ones, and there are not too many.
 Status validate_soundings(const api::Plan& plan);
 
 }  // namespace gradplane::plan

@@ -26,7 +26,7 @@ Error count_error(const char* what, std::size_t count, std::size_t max) {
                std::to_string(max)};
 }
 
-/// Where each node is among the members; kNoMember where it is not.
+/// The index of each node in the members; kNoMember if it is none.
 using MemberIndex = std::vector<std::size_t>;
 
 Status index_members(const api::Plan& plan, MemberIndex& index_of) {
@@ -50,7 +50,7 @@ Status check_ranks(const api::Plan& plan) {
     world_size += member.ranks.size();
   }
   if (world_size == 0 || world_size > kMaxRanks) return count_error("ranks", world_size, kMaxRanks);
-  // A plan may lack ranks of its job, so their numbers may have gaps.
+  // A plan may lack some ranks of its job, so the numbers may have gaps.
   std::vector<bool> hosted(kMaxRanks, false);
   for (const api::Member& member : plan.members) {
     for (const std::uint16_t rank : member.ranks) {
@@ -65,7 +65,7 @@ Status check_ranks(const api::Plan& plan) {
   return Nothing{};
 }
 
-/// One tree with its members by index instead of by node.
+/// Checks one tree. It works with indexes of members instead of nodes.
 class TreeCheck {
  public:
   TreeCheck(const api::Plan& plan, std::size_t tree_index, const MemberIndex& index_of)
@@ -124,7 +124,7 @@ class TreeCheck {
     return Nothing{};
   }
 
-  /// Every way up ends at the root. Each member is walked over once.
+  /// Checks that the parents of each member lead to the root. It walks over each member once.
   Status check_ways_to_root() const {
     std::vector<std::size_t> walked_by(plan_.members.size(), kNoMember);
     walked_by[root_] = root_;

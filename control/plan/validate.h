@@ -7,18 +7,19 @@
 
 namespace gradplane::plan {
 
-/// Whether a plan can be carried out; if not, the error names the first thing wrong with it. The
-/// plan may come from anybody. What a valid plan promises to those who use it:
+/// Whether a plan can be carried out. If not, the error names the first thing that is wrong. The
+/// plan need not be trusted. A valid plan has:
 ///
 /// - 1 to kMaxNodes members, each node once and below kMaxNodes, at most kMaxLocalRanks ranks each;
-///   together they host every rank from 0 to world size - 1 exactly once, at most kMaxRanks;
+///   together they host 1 to kMaxRanks ranks, each once and below kMaxRanks; numbers may have gaps,
+///   because a plan may lack ranks of its job;
 /// - 1 to kMaxTrees trees of weight > 0, each with one entry of `parent` per member;
-/// - in each tree the root is a member without a parent; every member that hosts ranks reaches the
-///   root over its parents, all of which are members of the tree; there is no cycle;
-/// - a member without ranks is in a tree only if somebody sends to it, or it is the root;
-/// - with selections, at most kMaxSelections, every member hosts one rank and is the root of one
-///   tree, in which all others are its children; each selection says of every member who receives
-///   what it sends: other members, ascending.
+/// - in each tree a root that is a member without a parent; the parents of every member with ranks
+///   lead to the root, and all of them are members; there is no cycle;
+/// - members without ranks in a tree only if another member sends to them, or as its root;
+/// - at most kMaxSelections selections. If there are any, every member hosts one rank and is the
+///   root of one tree, in which all others are its children. A selection has for every member its
+///   receivers, which are other members, in ascending order.
 Status validate(const api::Plan& plan);
 
 }  // namespace gradplane::plan

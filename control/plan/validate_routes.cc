@@ -14,7 +14,7 @@
 namespace gradplane::plan {
 namespace {
 
-/// What routes of one pair of nodes use up.
+/// What the routes of one pair of nodes use so far.
 struct Used {
   std::size_t routes = 0;
   std::set<api::NodeId> relays;

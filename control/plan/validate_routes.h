@@ -15,9 +15,9 @@ using NodePair = std::pair<api::NodeId, api::NodeId>;
 /// The neighbours in all trees of a plan, in both directions.
 std::set<NodePair> neighbours_in(const api::Plan& plan);
 
-/// Whether relays and receivers can rely on the auxiliary routes of a plan whose members and trees
-/// are valid: they connect neighbours of some tree, all their nodes are members, none is a circle
-/// or longer than kMaxRelays allows, and those of a pair of nodes share no relay.
+/// Checks the auxiliary routes of a plan whose members and trees are valid. Each connects
+/// neighbours of some tree, passes only members, none of them twice, and has at most kMaxRelays
+/// relays. The routes of a pair of nodes share no relay.
 Status validate_routes(const api::Plan& plan);
 
 }  // namespace gradplane::plan
