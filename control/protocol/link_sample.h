@@ -6,7 +6,7 @@
 
 namespace gradplane::protocol {
 
-/// 10 Tbit/s. A faster link is a mistake in a measurement, or a lie.
+/// 10 Tbit/s. A higher rate is a mistake in a measurement, or a lie.
 inline constexpr std::uint64_t kMaxLinkBitsPerSecond = 10'000'000'000'000;
 inline constexpr std::uint32_t kMaxLinkRttUs = 10'000'000;
 inline constexpr std::uint32_t kMaxLinkLossPpm = 1'000'000;

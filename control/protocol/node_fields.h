@@ -10,15 +10,15 @@
 #include "dataplane/model/core_part.h"
 #include "dataplane/model/staleness.h"
 
-/// The fields of every node message, in the order of the wire, listed once for both directions. An
-/// archive is called for each field with the values that it accepts there; a writer ignores them.
+/// The fields of every node message, in the order of the wire, listed once for both directions. The
+/// archive gets each field with the range of values that are accepted. Only a reader checks it.
 namespace gradplane::protocol {
 
 template <typename M, typename Message>
 concept Of = std::same_as<std::remove_const_t<M>, Message>;
 
 inline constexpr std::uint32_t kMaxFloorPpm = 1000000;
-/// An hour: beyond every time that a configuration may have.
+/// An hour: more than any time that a configuration may have.
 inline constexpr std::uint64_t kMaxSettingNs = 3600000000000;
 
 /// A 32-bit number that is never zero: attempts and epochs are counted from 1.
@@ -30,7 +30,7 @@ void counted(Archive& a, const char* name, auto& number) {
 template <typename Archive>
 void fields(Archive& a, Of<Join> auto& m) {
   counted(a, "attempt", m.attempt);
-  // The last number is nobody's: a rank has a user.
+  // UINT32_MAX stands for no user, but a rank always has one.
   a.number("user", m.user, 0, UINT32_MAX - 1);
   a.number("world_size", m.world_size, 1, kMaxRanks);
   a.numbers("ranks", m.ranks, kMaxLocalRanks, kMaxRanks);

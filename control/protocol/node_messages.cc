@@ -13,8 +13,8 @@ namespace gradplane::protocol {
 
 namespace {
 
-/// The first byte of a message is its place in NodeMessage, counted from 1. On the wire: a new kind
-/// goes to the end.
+/// The first byte of a message is its place in NodeMessage, counted from 1. As these numbers are on
+/// the wire, a new kind goes to the end.
 constexpr std::size_t kFirstType = 1;
 constexpr std::size_t kTypeCount = std::variant_size_v<NodeMessage>;
 static_assert(kFirstType + kTypeCount <= 256);
@@ -69,7 +69,7 @@ class Writer {
   ByteWriter out_;
 };
 
-/// The archive that reads. The first field that is out of range is remembered.
+/// The archive that reads. It remembers the first field that is out of range.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : in_(bytes) {}
@@ -92,7 +92,7 @@ class Reader {
   }
   void share(const char* name, float& value, float max) {
     value = std::bit_cast<float>(in_.read<std::uint32_t>());
-    if (value >= 0 && value <= max) return;  // NaN is neither
+    if (value >= 0 && value <= max) return;  // false for NaN
     if (in_.ok()) reject(RejectReason::kOutOfRange, name);
     value = 0;
   }
@@ -111,7 +111,7 @@ class Reader {
     blob(name, raw, kMaxNodeTextBytes);
     text = printable({reinterpret_cast<const char*>(raw.data()), raw.size()}, kMaxNodeTextBytes);
   }
-  /// Each of them below `end`.
+  /// A list of numbers, each below `end`.
   void numbers(const char* name, std::vector<std::uint16_t>& list, std::size_t max_count,
                std::size_t end) {
     const std::size_t count = in_.read<std::uint16_t>();
@@ -121,7 +121,7 @@ class Reader {
     for (std::uint16_t& each : list) number(name, each, 0, end - 1);
   }
 
-  /// One after the other, until one is not valid.
+  /// Reads entries until one is not valid.
   template <typename Entry>
   void entries(const char* name, std::vector<Entry>& list, std::size_t max_count) {
     const std::size_t count = in_.read<std::uint16_t>();
@@ -145,7 +145,7 @@ class Reader {
   Rejection rejection_;
 };
 
-/// What no field can tell alone.
+/// Checks fields of a message against each other.
 template <typename Message>
 void check_whole(Reader&, const Message&) {}
 

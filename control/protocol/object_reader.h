@@ -14,8 +14,8 @@ namespace gradplane::protocol {
 
 enum class Presence : std::uint8_t { kRequired, kOptional };
 
-/// Reads the members of a JSON object that somebody else wrote. The first wrong one is remembered,
-/// with its name; after that every read gives a zero, so a parser asks once, at its end.
+/// Reads the members of a JSON object that is not trusted. It remembers the first wrong member with
+/// its name. After that every read returns zero, so a parser needs to check ok() only at its end.
 class ObjectReader {
  public:
   /// `where` prefixes the names in a rejection: "tensors[3].".
@@ -28,7 +28,7 @@ class ObjectReader {
   bool has(const char* name) const { return object_.contains(name); }
   /// Printable text: control characters are replaced, more than `max_bytes` is out of range.
   std::string text(const char* name, std::size_t max_bytes, Presence presence);
-  /// The array, or nullptr when it is not there, is no array or has more than `max_count` entries.
+  /// The array, or null when it is missing, is no array or has more than `max_count` entries.
   const nlohmann::json* array(const char* name, std::size_t max_count);
 
   void reject(RejectReason reason, std::string_view name, std::string_view accepted);

@@ -38,7 +38,7 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
   for (std::size_t i = 0; i < clean.size(); ++i) {
     const auto byte = static_cast<unsigned char>(clean[i]);
     if (byte < 0x20 || byte == 0x7f) clean[i] = '?';
-    // U+0080 to U+009f are control characters too: a terminal takes U+009b for an escape sequence.
+    // U+0080 to U+009f are control characters, too: U+009b begins an escape sequence of a terminal.
     const bool follows = i + 1 < clean.size() && (clean[i + 1] & 0xe0) == 0x80;
     if (byte == 0xc2 && follows) {
       clean[i] = '?';

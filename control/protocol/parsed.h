@@ -9,12 +9,12 @@
 
 namespace gradplane::protocol {
 
-/// Why a message that somebody else wrote was not accepted. One counter for each.
+/// Why a message was not accepted. Each reason has a counter.
 enum class RejectReason : std::uint8_t {
   kTooLong,      // more bytes than any message may have
   kNotAnObject,  // not JSON, or not a JSON object
   kTooComplex,   // more values, or nested deeper, than any message has
-  kTruncated,    // ends early, or goes on after its end
+  kTruncated,    // ends too early, or has bytes after its end
   kUnknownType,  // no such message in this direction
   kMissingMember,
   kWrongType,
@@ -37,8 +37,8 @@ struct [[nodiscard]] Parsed {
   bool ok() const { return message.has_value(); }
 };
 
-/// `text` in at most `max_bytes`, without control characters: fit for a terminal and for a log
-/// line, whoever wrote it. A cut never splits a UTF-8 character.
+/// `text` cut to at most `max_bytes`, without control characters, so that any text can be shown on
+/// a terminal and in a log line. A cut never splits a UTF-8 character.
 std::string printable(std::string_view text, std::size_t max_bytes);
 
 }  // namespace gradplane::protocol

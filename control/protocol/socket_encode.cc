@@ -154,7 +154,7 @@ json object_of(const TopologyReply& m) {
 template <typename Message>
 std::string encode_any(const Message& message) {
   const json object = std::visit([](const auto& m) { return object_of(m); }, message);
-  // Bytes that are no UTF-8 (a path, an argv) must not cost us the message.
+  // Bytes that are no UTF-8, as a path may have, are replaced; otherwise dump() would throw.
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -17,34 +17,34 @@
 #include "dataplane/model/operation.h"
 #include "dataplane/model/plan_kind.h"
 
-/// The messages of the control socket (docs/control-api.md): one JSON object each. Values in, text
-/// out, and back. Nothing here throws on input, and a text that got through parsing holds no
-/// control character (save the json of a reply: who prints it cleans it).
+/// The messages of the control socket (docs/control-api.md), their encoding as one JSON object
+/// each, and their parsing. No input makes parsing throw. Texts in a parsed message have no control
+/// characters, except for the json of a reply, which the code that prints it must clean.
 namespace gradplane::protocol {
 
 inline constexpr std::uint32_t kSocketVersion = 1;
 inline constexpr std::size_t kMaxSocketMessageBytes = std::size_t{64} << 10;
-/// Values that a client's message may have, counted by its brackets and commas, and how deep they
-/// may be nested: for more nothing is built. The densest message is a table of tensors without
-/// names, `{"offset":0,"elements":1},`: three for 26 bytes.
+/// The most values of a client's message, counted by its brackets and commas, and their deepest
+/// nesting. A message with more is refused before anything is built. The densest message is a table
+/// of tensors without names, `{"offset":0,"elements":1},`, with three values in 26 bytes.
 inline constexpr std::size_t kMaxClientValues = kMaxSocketMessageBytes / 6;
 inline constexpr std::size_t kMaxClientDepth = 8;
-/// A file of the socket's name and this is there while `ranks.require` is true: it tells those whom
-/// the kernel refuses.
+/// While `ranks.require` is true there is a file with the socket's name and this suffix. It tells
+/// those whom the kernel does not let connect that they must not go on without gradplane.
 inline constexpr std::string_view kRequireFileSuffix = ".require";
-/// Ranks that a `waiting` names; missing_count counts the others too.
+/// The most ranks that a `waiting` names; missing_count counts the others, too.
 inline constexpr std::size_t kMaxMissingNamed = 64;
 inline constexpr std::size_t kMaxTensorNameBytes = 256;
 inline constexpr std::size_t kMaxLabelBytes = 256;
 inline constexpr std::size_t kMaxRunIdBytes = 64;
 inline constexpr std::size_t kMaxReasonBytes = 512;
-/// Elements of a bucket: what a round holds.
+/// The most elements of a bucket: as many as a round can hold.
 inline constexpr std::uint64_t kMaxBucketElements = kMaxRoundBytes / kMinElementBytes;
 
 enum class Role : std::uint8_t { kRank, kOperator };
 
 struct ClientHello {
-  std::uint32_t version = kSocketVersion;  // any number: who reads it decides
+  std::uint32_t version = kSocketVersion;  // any number; the server checks it
   Role role = Role::kRank;
   std::uint32_t pid = 0;
 };
@@ -60,9 +60,8 @@ struct BucketTensor {
   std::uint64_t offset_elements = 0;
   std::uint64_t elements = 0;
 };
-/// Tensors first, first + 1, ... of the `total` that lie in a bucket: in the order of their
-/// offsets, without overlap. A bucket that does not fit one message comes in parts, one behind the
-/// other.
+/// The tensors from number `first` on, of the `total` tensors of a bucket, in the order of their
+/// offsets and without overlap. A bucket that does not fit one message comes in several, in order.
 struct RegisterBucket {
   std::uint32_t bucket = 0;  // 1..kMaxBuckets; each id is used for one bucket only
   ElementType element_type = ElementType::kFloat32;
@@ -73,38 +72,39 @@ struct RegisterBucket {
 struct Detach {
   bool clean = false;
 };
-/// How far a rank's parameters were from their mean over all ranks, in a job whose ranks exchange
-/// updates. Both are norms over all parameters: finite, and not negative.
+/// The drift of a rank's parameters from their mean over all ranks, in a job whose ranks exchange
+/// updates. Both values are norms over all parameters, finite and not negative.
 struct Drift {
   std::uint64_t step = 0;  // of the training, as the rank counts
-  double distance = 0;     // of its own from the mean, before it took the mean over
+  double distance = 0;     // from its parameters to the mean, before it took the mean
   double norm = 0;         // of the mean
 };
 struct StatusRequest {};
-/// The bounds in force of one job: the answer holds as many as fit, and where to ask on.
+/// Asks for the bounds in force of one job. The answer has as many as fit, and says where the next
+/// request goes on.
 struct BoundsRequest {
-  std::uint32_t job = 0;     // 0: the first there is
+  std::uint32_t job = 0;     // 0: the first job
   std::uint32_t bucket = 0;  // 0, or next_bucket of the last answer; a position, not an id
   std::uint32_t tensor = 0;  // 0, or next_tensor of the last answer
 };
-/// The last rounds of one job that were gathered here: the answer holds as many as fit, and after
-/// which to ask on.
+/// Asks for the last rounds of one job that were gathered here. The answer has as many as fit, and
+/// says where the next request goes on.
 struct RoundsRequest {
-  std::uint32_t job = 0;    // 0: the first there is
-  std::uint32_t epoch = 0;  // 0, or that of the last answer; of another one `after` says nothing
-  std::uint64_t after = 0;  // 0, or next_after of the last answer: only rounds that came later
-  std::uint32_t last = 0;   // so many at most: the newest
+  std::uint32_t job = 0;    // 0: the first job
+  std::uint32_t epoch = 0;  // that of the last answer, or 0; `after` counts only for this epoch
+  std::uint64_t after = 0;  // next_after of the last answer, or 0: asks only for later rounds
+  std::uint32_t last = 0;   // the largest number of rounds; the newest count
 };
-/// Another plan for a job that runs. The answer comes when it is in force.
+/// Asks for another plan for a job that runs. The answer comes when the plan is in force.
 struct ReplanRequest {
   std::uint32_t job = 0;
   PlanKind plan = PlanKind::kStar;
-  std::vector<std::string> roots;         // names of nodes, at most kMaxTrees; none: as configured
+  std::vector<std::string> roots;         // names of nodes, at most kMaxTrees; empty: as configured
   std::vector<std::string> without = {};  // nodes whose ranks are taken out; may be left out
 };
-/// The measured network and the trees over it, as the node knows them.
+/// Asks for the measured network and the trees over it, as the node knows them.
 struct TopologyRequest {
-  bool why = false;  // with what all planners would make of each job
+  bool why = false;  // also compare the plans that all planners would make for each job
 };
 using ClientMessage =
     std::variant<ClientHello, Attach, RegisterBucket, Detach, Drift, StatusRequest, BoundsRequest,
@@ -116,8 +116,9 @@ struct DaemonHello {
   std::string software;
   bool require = false;  // may be left out: ranks here must not fall back (ranks.require)
 };
-/// Comes with descriptors: channel memfd, an end each of the doorbell of the first core that shares
-/// the job (to ring) and of the rank's (to listen), and of those of the other cores (to ring).
+/// Comes with descriptors: the memfd of the channel, the ringing end of the doorbell of the first
+/// core that shares the job, the listening end of the rank's own doorbell, and the ringing ends of
+/// the doorbells of the other cores.
 struct Attached {
   std::uint32_t slot_count = 0;
   std::uint64_t slot_bytes = 0;
@@ -132,8 +133,9 @@ struct Waiting {
 struct Ready {
   std::uint32_t epoch = 0;
   std::uint32_t nodes = 0;
-  std::uint32_t first_round = 0;  // that the rank submits; may be left out
-  /// Of the job's plan, at most kMaxSelections; 0: it carries no exchanges. May be left out.
+  std::uint32_t first_round = 0;  // the first that the rank submits; may be left out
+  /// How many the plan has, at most kMaxSelections; 0: the job carries no exchanges. May be left
+  /// out.
   std::uint32_t selections = 0;
   /// Steps between exact averages of the parameters where updates are exchanged; 0: never. May be
   /// left out.
@@ -164,17 +166,18 @@ struct Replanned {
 };
 struct SocketError {
   std::string reason;
-  bool require = false;  // as in hello, for who is refused before it
+  bool require = false;  // as in DaemonHello, for clients that are refused before it
 };
 using DaemonMessage = std::variant<DaemonHello, Attached, Waiting, Ready, JobFailed, StatusReply,
                                    BoundsReply, RoundsReply, TopologyReply, Replanned, SocketError>;
 
-/// The text of a message. Over-long lists and reasons are cut to their bound; a reply whose json is
-/// no object, or is too long, becomes a SocketError that says so.
+/// The text of a message. Lists and reasons that are too long are cut. A reply whose json is no
+/// object, or is too long, becomes a SocketError that says so.
 std::string encode(const ClientMessage& message);
 std::string encode(const DaemonMessage& message);
 
-/// Checks every member: type and range. Unknown members are tolerated, for newer peers.
+/// Parses a message and checks the type and range of every member. Unknown members are ignored,
+/// because newer peers may send them.
 Parsed<ClientMessage> parse_client_message(std::string_view text);
 Parsed<DaemonMessage> parse_daemon_message(std::string_view text);
 

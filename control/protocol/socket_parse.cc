@@ -188,9 +188,9 @@ DaemonMessage read_ready(ObjectReader& in) {
   return m;
 }
 
-/// Whether a text stays within the bounds of a client's message: one look at each byte, before
-/// anything is built. Every value but the first follows a bracket, a comma or a colon, so the
-/// brackets and commas bound how many there are.
+/// Whether a text stays within kMaxClientValues and kMaxClientDepth. It looks at each byte once,
+/// before anything is built. Every value but the first follows a bracket, a comma or a colon, so
+/// the number of brackets and commas bounds the number of values.
 bool is_simple(std::string_view text) {
   std::size_t values = 0;
   std::size_t depth = 0;
@@ -214,7 +214,7 @@ bool is_simple(std::string_view text) {
   return values <= kMaxClientValues;
 }
 
-/// The object and its `type`, or a rejection.
+/// Reads the object and its `type`, or sets a rejection.
 json read_object(std::string_view text, std::string& type, Rejection& rejection) {
   if (text.size() > kMaxSocketMessageBytes) {
     rejection = {RejectReason::kTooLong, "the message has more than 64 KiB"};
