@@ -27,7 +27,7 @@ bool would_block() {
 
 Connection::Connection(UniqueFd socket, Instant now)
     : socket_(std::move(socket)), tokens_full_at_(now) {
-  // A longest message must fit, whatever the system's default is.
+  // The longest message must fit the send buffer, whatever the system's default is.
   constexpr int kSendBuffer = static_cast<int>(2 * protocol::kMaxSocketMessageBytes);
   ::setsockopt(fd(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
 }

@@ -20,20 +20,20 @@ namespace gradplane::server {
 
 using ipc::UniqueFd;
 
-/// Messages and bytes that may wait for one slow reader before it is dropped.
+/// The most messages and bytes that may wait for a slow reader. Above them it is disconnected.
 inline constexpr std::size_t kMaxQueuedMessages = 256;
 inline constexpr std::size_t kMaxQueuedBytes = std::size_t{256} << 10;
 static_assert(kMaxQueuedBytes >= 2 * protocol::kMaxSocketMessageBytes);
-/// Messages of one client that are read at once, and how many per second after that. Who sends
-/// more is read more slowly; nothing is lost.
+/// A token bucket for the messages of one client. A client that sends more is read more slowly, but
+/// nothing is lost.
 inline constexpr std::uint32_t kMessageBurst = 256;
 inline constexpr std::uint32_t kMessagesPerSecond = 200;
-/// Descriptors that one message carries at most: the memory of a rank, the end of its own doorbell,
-/// and those of the cores.
+/// The most descriptors of one message: the memory of a rank, an end of its own doorbell, and ends
+/// of the doorbells of the cores.
 inline constexpr std::size_t kMaxPassedFds = 2 + kMaxCores;
 
-/// One accepted socket: reads whole messages at a bounded rate, queues what its peer does not take
-/// yet. Knows no meaning of any message.
+/// One accepted socket. It reads whole messages at a bounded rate, and queues messages that its
+/// peer does not take yet. It does not interpret messages.
 class Connection {
  public:
   enum class Read : std::uint8_t { kMessage, kNothing, kTooLong, kDescriptors, kClosed };
@@ -43,17 +43,18 @@ class Connection {
 
   Connection(Connection&&) noexcept = default;
   Connection& operator=(Connection&&) = delete;
-  /// Never waits, whatever the client has sent last.
+  /// Never blocks, whatever descriptors the client has sent; see end_socket().
   ~Connection();
 
-  /// One message into `buffer` (kMaxSocketMessageBytes + 1 bytes); `size` of it. kDescriptors: the
-  /// next message brings some, which no client has any reason to; it is left where it is.
+  /// Reads one message of `size` bytes into `buffer` (kMaxSocketMessageBytes + 1 bytes).
+  /// kDescriptors: the next message brings descriptors, which no correct client does, so it is not
+  /// read.
   Read read(std::span<char> buffer, std::size_t& size);
-  /// Sends now or queues; descriptors are duplicated when they must wait.
+  /// Sends a message, or queues it with duplicates of its descriptors.
   Write send(std::string text, std::span<const int> fds);
   Write flush();
 
-  /// Counts one message against the rate. False: not before resume_at().
+  /// Takes a token for one message. False: there is none before resume_at().
   bool take_token(Instant now);
   Instant resume_at(Instant now) const;
 
@@ -70,7 +71,8 @@ class Connection {
   UniqueFd socket_;
   std::deque<Pending> queue_;
   std::size_t queued_bytes_ = 0;
-  /// When the bucket is full again; a message moves it by one interval (a virtual schedule).
+  /// When the token bucket is full again. Each message moves this by one interval, as in virtual
+  /// scheduling.
   Instant tokens_full_at_;
 };
 

@@ -88,7 +88,7 @@ void EventLoop::run_once(Duration max_wait) {
     const int fd = static_cast<int>(static_cast<std::uint32_t>(event.data.u64));
     const auto found = watches_.find(fd);
     if (found == watches_.end() || found->second->serial != event.data.u64 >> 32) continue;
-    // Held, because the handler may forget itself.
+    // This copy keeps the handler alive, because it may call forget() for itself.
     const std::shared_ptr<Watch> watch = found->second;
     watch->handler(event.events);
   }
@@ -99,14 +99,15 @@ int EventLoop::timeout_ms(Duration max_wait) const {
   Duration wait = max_wait;
   if (!timers_.empty()) wait = std::min(wait, timers_.begin()->first.first - now());
   if (wait <= Duration()) return 0;
-  // Rounded up: a timer must not be found not yet due, over and over.
+  // Rounded up: otherwise the loop would spin until the timer is due.
   const std::int64_t ms = (wait.count_ns() + 999999) / 1000000;
   constexpr std::int64_t kLongestMs = 60000;
   return static_cast<int>(std::min(ms, kLongestMs));
 }
 
 void EventLoop::serve_timers() {
-  // Only those due now: a handler that starts a timer for now must not keep us here.
+  // Only timers that are due now: a handler may start another that is due at once, and that must
+  // not keep us here.
   const Instant limit = now();
   const TimerId newest = last_timer_;
   while (!timers_.empty()) {

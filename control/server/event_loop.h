@@ -21,9 +21,9 @@ using ipc::UniqueFd;
 /// Names a timer of one EventLoop; never used twice.
 using TimerId = std::uint64_t;
 
-/// The main thread's loop: descriptors (sockets, signalfd, the engine's doorbell) and timers. All
-/// calls and callbacks on one thread. A callback may watch, forget and start whatever it likes,
-/// itself included.
+/// The main thread's loop over descriptors (sockets, signalfd, the engines' doorbell) and timers.
+/// All calls and callbacks are on one thread. A callback may call any function, even for its own
+/// descriptor.
 class EventLoop {
  public:
   /// `events` as epoll reports them: EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR.
@@ -33,7 +33,8 @@ class EventLoop {
   /// An Error when the system has no descriptor to give.
   static Result<std::unique_ptr<EventLoop>> create();
 
-  /// Level-triggered. The descriptor stays the caller's; forget() it before closing it.
+  /// Watches a descriptor, level-triggered. The caller keeps owning it, and must call forget()
+  /// before closing it.
   Status watch(int fd, std::uint32_t events, FdHandler handler);
   void change(int fd, std::uint32_t events);
   void forget(int fd);
@@ -41,12 +42,12 @@ class EventLoop {
   TimerId start_timer(Instant when, TimerHandler handler);
   void cancel_timer(TimerId timer);
 
-  /// Until stop(). run_once() waits at most `max_wait`, then serves what is due.
+  /// Serves until stop(). run_once() waits at most `max_wait`, then serves what is ready or due.
   void run();
   void run_once(Duration max_wait);
   void stop() { stopped_ = true; }
-  /// Counts the turns of run_once(): what is ready is served once in each, so whoever leaves work
-  /// to the next turn lets everybody else have his.
+  /// The number of calls of run_once(). Each serves every ready descriptor once, so a handler that
+  /// leaves work to the next turn lets all others have theirs.
   std::uint64_t turn() const { return turn_; }
 
   /// The monotonic clock.
@@ -55,7 +56,7 @@ class EventLoop {
  private:
   struct Watch {
     FdHandler handler;
-    std::uint64_t serial;  // so that an event for a closed descriptor never reaches its successor
+    std::uint64_t serial;  // keeps an event of a closed descriptor from one that has its number
   };
 
   explicit EventLoop(UniqueFd epoll) : epoll_(std::move(epoll)) {}
@@ -71,8 +72,8 @@ class EventLoop {
   bool stopped_ = false;
 };
 
-/// Takes signals as events instead of interruptions: blocks them for this thread (and those that
-/// it starts later) and reads them from a signalfd. Restores the mask at the end.
+/// Receives signals as events of the loop. It blocks them for this thread, and for those that the
+/// thread starts later, and reads them from a signalfd. The destructor restores the signal mask.
 class Signals {
  public:
   using Handler = std::function<void(int signal_number)>;

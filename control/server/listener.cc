@@ -45,7 +45,7 @@ UniqueFd new_socket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/// The process that listens at `address`, 0 when nobody does.
+/// The process that listens at `address`; 0 when none does.
 pid_t pid_of_listener(const sockaddr_un& address) {
   const UniqueFd probe = new_socket();
   if (!probe) return 0;
@@ -65,7 +65,7 @@ Error another_daemon(const std::string& path, pid_t pid) {
                   path, who)};
 }
 
-/// The folder of the socket, made when it is not there.
+/// Makes the folder of the socket if it does not exist.
 Status make_folder(const std::string& path) {
   if (!path.starts_with('/'))
     return Error{fmt::format("control.socket: {} is no absolute path; choose one", path)};
@@ -76,7 +76,8 @@ Status make_folder(const std::string& path) {
                            made.error().message)};
 }
 
-/// Clients that may not connect find here that they must not go on without us.
+/// Writes the file that tells clients which may not connect that they must not go on without
+/// gradplane. Removes an old one.
 Status tell_strangers(const std::string& path, bool require) {
   const std::string told = path + std::string(protocol::kRequireFileSuffix);
   ::unlink(told.c_str());
@@ -87,8 +88,8 @@ Status tell_strangers(const std::string& path, bool require) {
   return failure("cannot write", told, "check the rights of its folder");
 }
 
-/// Where the kernel can (Linux 6.16), it refuses clients that pass descriptors. An accepted socket
-/// has this from its listener.
+/// Makes the kernel refuse clients that pass descriptors, where it can (Linux 6.16). Accepted
+/// sockets inherit this from their listener.
 void refuse_descriptors(int socket) {
   constexpr int kPassRights = 83;  // SO_PASSRIGHTS, which our C library does not know yet
   const int off = 0;
@@ -134,7 +135,7 @@ Result<Listener> Listener::open(const std::string& path, const SocketAccess& acc
   if (!socket) return failure("cannot create a socket for", path, "raise the limit of open files");
   if (access.refuse_descriptors) refuse_descriptors(socket.get());
   const auto* raw = reinterpret_cast<const sockaddr*>(&address.value());
-  // Nobody connects before listen(), so the rights are set in time.
+  // Nobody can connect before listen(), and by then the rights are set.
   if (::bind(socket.get(), raw, sizeof(sockaddr_un)) != 0)
     return failure("cannot bind", path, "check the rights of its folder");
   Listener listener(path, std::move(lock), std::move(socket));
@@ -152,7 +153,8 @@ Listener::~Listener() {
   if (!socket_) return;
   ::unlink(path_.c_str());
   ::unlink((path_ + std::string(protocol::kRequireFileSuffix)).c_str());
-  // To close it would close whoever waits to be accepted, with all that they have sent.
+  // Closing the listener would close all connections that wait, with descriptors in their messages,
+  // and that may block. So they are accepted and ended one by one.
   ::shutdown(socket_.get(), SHUT_RDWR);
   for (;;) {
     ipc::UniqueFd waiting(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));

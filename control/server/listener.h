@@ -12,14 +12,15 @@ namespace gradplane::server {
 
 using ipc::UniqueFd;
 
-/// A listening Unix socket (SOCK_SEQPACKET) at a path, taken by one process at a time: a lock on
-/// `<path>.lock` is held as long as this lives, so two daemons that start at once cannot both win.
-/// A socket file that a dead daemon left is replaced. The file is unlinked at the end.
+/// A listening Unix socket (SOCK_SEQPACKET) at a path. Only one process at a time can have it: it
+/// holds a lock on `<path>.lock` as long as this lives, so two daemons that start at once cannot
+/// both succeed. A socket file that a dead daemon left is replaced. The destructor unlinks the
+/// file.
 class Listener {
  public:
-  /// Creates the last folder of the path (0755) when it is not there.
-  /// Errors: another daemon lives there (its pid is named), something else is at the path, somebody
-  /// else could change what stands there, rights.
+  /// Creates the last folder of the path (0755) if it does not exist. Errors: another daemon
+  /// listens there (the error names its pid), the path is no socket, another user could change the
+  /// folder, or rights are missing.
   static Result<Listener> open(const std::string& path, const SocketAccess& access);
 
   Listener(Listener&&) noexcept = default;

@@ -23,18 +23,18 @@ using protocol::ClientMessage;
 
 namespace {
 
-/// Clients that are accepted in a turn.
+/// The most clients that are accepted in one turn.
 constexpr int kAcceptsPerTurn = 32;
-/// Without a descriptor to accept with, for how long the listener is left alone.
+/// How long the server accepts nobody after it has run out of descriptors.
 constexpr Duration kAcceptPause = Duration::ms(100);
 
-/// Users who have all rights here anyway.
+/// Whether a user has all rights over this process anyway.
 bool is_root(uid_t uid) {
   return uid == 0 || uid == ::geteuid();
 }
 
-/// Clients and their channels need more descriptors than a process is given at first. Returns how
-/// many it may have now.
+/// Raises the limit of open files as far as it goes, because clients and their channels need more
+/// than the default. Returns the new limit.
 std::size_t raise_open_files_limit() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -181,7 +181,7 @@ void Server::give_share_back(uid_t uid) {
 
 bool Server::has_turn(uid_t uid) {
   User& user = users_.at(uid);
-  // What was not used in a turn is not kept, what was used too much is.
+  // Bytes that were not used in a turn are lost, but a debt is carried over.
   const auto turns =
       static_cast<std::int64_t>(loop_.turn() - std::exchange(user.turn, loop_.turn()));
   const std::int64_t short_of = kUserBytesPerTurn - user.bytes_left;
@@ -203,7 +203,7 @@ void Server::on_event(ConnectionId id, std::uint32_t events) {
     client.connection.flush();
     update_watch(client);
   }
-  // Whoever has hung up sends no more: the rest is bounded, and is read without a pause.
+  // A client that has hung up sends no more, so the rest is bounded and is read without a pause.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) client.paused = false;
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !client.paused) read_from(id);
 }
@@ -213,7 +213,7 @@ void Server::read_from(ConnectionId id) {
     const auto found = clients_.find(id);
     if (found == clients_.end()) return;
     Client& client = found->second;
-    // What is left unread is reported again in the next turn.
+    // epoll reports unread messages again in the next turn.
     if (!has_turn(client.peer.uid)) return;
     if (!client.connection.take_token(EventLoop::now())) {
       pause(id, client);
@@ -352,7 +352,7 @@ void Server::hang_up(ConnectionId connection, const std::string& reason) {
 
 void Server::explain(Connection& connection, const std::string& text) const {
   if (text.empty()) return;
-  // Where messages of his are unread, the client first hears of a reset, and then reads this.
+  // If messages of the client are unread, it first gets ECONNRESET, and can then read this.
   connection.send(protocol::encode(protocol::DaemonMessage(
                       protocol::SocketError{text, options_.access.require})),
                   {});
@@ -375,7 +375,7 @@ void Server::report_ended() {
 }
 
 void Server::drop(ConnectionId id, bool clean) {
-  // Out of the table first: the handler may call us.
+  // The connection leaves the table first, because the handler may call the server.
   if (close(id)) handler_.on_closed(id, clean);
 }
 

@@ -21,27 +21,27 @@
 
 namespace gradplane::server {
 
-/// Names one connection of one Server; never used twice, so it serves as the rank's handle too.
+/// Names one connection of one Server. It is never used twice, so it is also the rank's handle.
 using ConnectionId = std::uint64_t;
 
-/// Connections of one user: every rank that the daemon may serve, and some operators.
+/// The most connections of one user: every rank that the daemon may serve, and some operators.
 inline constexpr std::size_t kMaxConnectionsOfUser = kMaxJobs * kMaxLocalRanks + 64;
-/// Of all users but root and our own together. One of them may have as many as are still free, so
-/// something is left for the next one whoever came before.
+/// The most connections of all users together, except root and our own user. A user may have at
+/// most as many as are still free, so some are always left for the next user.
 inline constexpr std::size_t kMaxConnectionsOfUsers = 2 * kMaxConnectionsOfUser;
-/// Of root and our own user, beside those.
+/// The most connections of root and our own user, which have their own share.
 inline constexpr std::size_t kMaxConnectionsOfRoot = kMaxConnectionsOfUser;
-/// Files that a daemon has open when all these are there: a rank has a channel and two doorbells
-/// besides its connection, and the rest of the daemon needs some.
+/// How many files a daemon has open when it has all these connections: a rank has a channel and two
+/// doorbells besides its connection, and the rest of the daemon needs some.
 inline constexpr std::size_t kMaxOpenFiles =
     kMaxConnectionsOfUsers + kMaxConnectionsOfRoot + kMaxJobs * kMaxLocalRanks * 5 + 256;
-/// What all clients of one user together may have read and written for them in a turn of the loop,
-/// before everybody else has his: bytes of messages and of answers. Who has used more waits for as
-/// many turns as that is worth.
+/// How many bytes of messages and answers all clients of one user together may cause in one turn of
+/// the loop, so that every user has a turn. A user who has caused more waits until later turns have
+/// made up for it.
 inline constexpr std::int64_t kUserBytesPerTurn = std::int64_t{protocol::kMaxSocketMessageBytes};
-/// A short message costs work too.
+/// A message counts at least so many bytes, because short ones cost work, too.
 inline constexpr std::int64_t kMinMessageBytes = 2048;
-/// For the first message after connecting.
+/// The first message must come within this time after connecting.
 inline constexpr Duration kHelloWithin = Duration::seconds(5);
 
 struct PeerInfo {
@@ -50,28 +50,28 @@ struct PeerInfo {
   protocol::Role role = protocol::Role::kRank;
 };
 
-/// Why a connection was refused or ended by us. One counter for each.
+/// Why the server has refused or ended a connection. Each reason has a counter.
 enum class HangUp : std::uint8_t {
-  kTooMany,     // its user has as many as he may, or no descriptor is left
-  kNoHello,     // said nothing within kHelloWithin, or something else first
-  kVersion,     // speaks another version
+  kTooMany,     // its user has too many, or no descriptor is left
+  kNoHello,     // sent no hello within kHelloWithin, or something else first
+  kVersion,     // has another version
   kBadMessage,  // broke the protocol
-  kSlowReader,  // did not take its messages
+  kSlowReader,  // did not read its messages
   kByHandler,   // hang_up() was called
   kCount,
 };
 std::string_view hang_up_name(HangUp reason);
 
-/// What the daemon does with clients. Called on the loop's thread; may call the Server, also to
-/// hang up on the very connection that it is told about.
+/// Handles clients for the daemon. Its functions are called on the loop's thread. They may call the
+/// Server, even to hang up on the connection that they are called for.
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
   virtual void on_open(ConnectionId connection, const PeerInfo& peer) = 0;
-  /// Attach and RegisterBucket from ranks; StatusRequest, BoundsRequest, RoundsRequest,
+  /// Gets Attach, RegisterBucket and Drift from ranks; StatusRequest, BoundsRequest, RoundsRequest,
   /// TopologyRequest and ReplanRequest from operators; nothing else.
   virtual void on_message(ConnectionId connection, const protocol::ClientMessage& message) = 0;
-  /// The last word about a connection that was opened. `clean`: it said detach {clean: true}.
+  /// The last call for a connection that was opened. `clean`: it has sent detach {clean: true}.
   virtual void on_closed(ConnectionId connection, bool clean) = 0;
 };
 
@@ -82,8 +82,8 @@ struct ServerOptions {
   std::string software;
 };
 
-/// The control socket: accepts, checks every message, keeps limits. Who may connect at all, the
-/// kernel decides. Knows no jobs.
+/// The control socket: accepts connections, checks every message, and enforces limits. The kernel
+/// decides who may connect at all. The server knows nothing of jobs.
 class Server {
  public:
   /// `loop` and `handler` must outlive the server.
@@ -91,21 +91,22 @@ class Server {
                                                 ServerOptions options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  /// Hangs up on everybody without telling the handler.
+  /// Closes all connections without telling the handler.
   ~Server();
 
-  /// Sends, or queues for a slow reader. The descriptors (at most kMaxPassedFds) stay the caller's.
-  /// False: the connection is over, or is ended now; on_closed follows, from the loop.
+  /// Sends a message, or queues it for a slow reader. The caller keeps owning the descriptors (at
+  /// most kMaxPassedFds). False: the connection has ended, or ends now; the loop will call
+  /// on_closed().
   bool send(ConnectionId connection, const protocol::DaemonMessage& message,
             std::span<const int> fds = {});
-  /// The same for a message that is encoded already, for several connections.
+  /// The same for an encoded message, which can be sent to several connections.
   bool send_encoded(ConnectionId connection, const std::string& text,
                     std::span<const int> fds = {});
-  /// Says why, and ends the connection; on_closed follows, from the loop.
+  /// Sends the reason and ends the connection. The loop will call on_closed().
   void hang_up(ConnectionId connection, const std::string& reason);
 
-  /// How many files this process may have open. Fewer than kMaxOpenFiles: clients may be turned
-  /// away before they have used up their shares.
+  /// How many files this process may have open. If that is less than kMaxOpenFiles, clients may be
+  /// refused before they have used up their shares.
   std::size_t open_files_limit() const { return open_files_limit_; }
   std::size_t connection_count() const { return clients_.size(); }
   const std::array<std::uint64_t, static_cast<std::size_t>(HangUp::kCount)>& hang_ups() const {
@@ -120,16 +121,16 @@ class Server {
   struct Client {
     Connection connection;
     PeerInfo peer{};
-    bool opened = false;  // hello is done; the handler knows it and hears of its end
-    bool paused = false;  // sent too fast; not read for a while
-    TimerId timer = 0;    // of the hello or the pause, whichever there is
+    bool opened = false;  // has sent hello, so the handler knows it and will hear of its end
+    bool paused = false;  // sent too fast, so it is not read for a while
+    TimerId timer = 0;    // ends the wait for hello, or the pause
   };
   using Clients = std::map<ConnectionId, Client>;
-  /// What a user has of the server.
+  /// What a user uses of the server.
   struct User {
     std::size_t connections = 0;
-    std::int64_t bytes_left = kUserBytesPerTurn;  // of this turn; negative: of later ones
-    std::uint64_t turn = 0;                       // the last one in which it was asked for
+    std::int64_t bytes_left = kUserBytesPerTurn;  // in this turn; negative: a debt
+    std::uint64_t turn = 0;                       // the last turn in which has_turn() was called
   };
 
   Server(EventLoop& loop, ConnectionHandler& handler, ServerOptions options, Listener listener);
@@ -138,10 +139,10 @@ class Server {
   bool turn_away();
   void admit(UniqueFd socket);
   std::size_t connections_of(uid_t uid) const;
-  /// One more connection of this user; false: he may have no more.
+  /// Counts one more connection of this user. False: he may have no more.
   bool take_share(uid_t uid);
   void give_share_back(uid_t uid);
-  /// Whether a user has something left of this turn.
+  /// Whether a user has bytes left in this turn.
   bool has_turn(uid_t uid);
   void charge(uid_t uid, std::size_t bytes);
 
@@ -155,12 +156,12 @@ class Server {
   void update_watch(const Client& client);
   void set_timer(Client& client, Instant when, EventLoop::TimerHandler handler);
 
-  /// Ends a connection from our side, with a word of explanation if its queue takes it.
+  /// Ends a connection from our side. Sends the text as the reason, if the client's queue has room.
   void end(ConnectionId id, HangUp reason, const std::string& text);
   void explain(Connection& connection, const std::string& text) const;
   void report_ended();
   void drop(ConnectionId id, bool clean);
-  /// Takes it out of the table and closes it; whether the handler knows it.
+  /// Removes a connection from the table and closes it. Returns whether the handler knows it.
   bool close(ConnectionId id);
 
   EventLoop& loop_;
@@ -169,11 +170,11 @@ class Server {
   Listener listener_;
   TimerId accept_timer_ = 0;
   std::size_t open_files_limit_ = 0;
-  UniqueFd spare_;  // given up for a moment to turn somebody away when no descriptor is left
+  UniqueFd spare_;  // closed for a moment to accept and refuse a client when none is left
   Clients clients_;
-  std::map<uid_t, User> users_;        // each that has connections
-  std::size_t users_connections_ = 0;  // of all but root and our own
-  std::vector<ConnectionId> ended_;    // their end is told to the handler from the loop
+  std::map<uid_t, User> users_;        // users that have connections
+  std::size_t users_connections_ = 0;  // of all users but root and our own
+  std::vector<ConnectionId> ended_;    // those for which the loop will call on_closed()
   TimerId report_timer_ = 0;
   ConnectionId last_id_ = 0;
   std::vector<char> buffer_;

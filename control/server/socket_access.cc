@@ -22,9 +22,9 @@ namespace {
 constexpr const char* kAccessList = "system.posix_acl_access";
 constexpr mode_t kOursAlone = 0600;
 constexpr mode_t kOursAndGroup = 0660;
-/// To chown() this number means: leave the group as it is.
+/// With this number chown() leaves the group as it is.
 constexpr gid_t kNoGroup = static_cast<gid_t>(-1);
-/// What connect() asks for, and what goes with it by custom.
+/// connect() needs the right to write. The right to read is given with it by custom.
 constexpr __u16 kMay = ACL_READ | ACL_WRITE;
 
 Result<gid_t> group_number(const std::string& name) {
@@ -49,7 +49,7 @@ Status give_to_group(const std::string& path, const std::string& name) {
       path, name, std::strerror(errno))};
 }
 
-/// An access list as the kernel takes it, entry by entry in this order.
+/// A POSIX access list in the format of the kernel. Entries must be added in the kernel's order.
 class AccessList {
  public:
   AccessList() { put(posix_acl_xattr_header{POSIX_ACL_XATTR_VERSION}); }
@@ -88,7 +88,7 @@ Status let_users_in(const std::string& path, const SocketAccess& access) {
 }  // namespace
 
 Status grant_access(const std::string& path, const SocketAccess& access) {
-  // A list that the folder hands down would let others in.
+  // An access list that is inherited from the folder could let others in.
   ::removexattr(path.c_str(), kAccessList);
   if (!access.group.empty()) {
     if (Status given = give_to_group(path, access.group); !given) return given;

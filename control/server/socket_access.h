@@ -11,21 +11,22 @@
 
 namespace gradplane::server {
 
-/// Who may connect to the control socket. The kernel asks: a stranger's connect() fails, and costs
-/// the daemon nothing.
+/// Who may connect to the control socket. The kernel enforces it: connect() fails for others, at no
+/// cost to the daemon.
 struct SocketAccess {
-  /// Name or number of a group whose members may; empty: none.
+  /// Name or number of a group whose members may connect; empty: none.
   std::string group = {};
-  /// Users who may besides root and our own.
+  /// Users who may connect besides root and our own user.
   std::vector<uid_t> users = {};
-  /// Whether who may not connect is told, by a file, that he must not go on without us.
+  /// Whether a file tells those who may not connect that they must not go on without gradplane.
   bool require = false;
-  /// False is for tests of what older kernels leave to us.
+  /// Whether the kernel refuses descriptors, if it can. Tests of the code for older kernels set it
+  /// to false.
   bool refuse_descriptors = true;
 };
 
-/// Gives a socket file the rights that `access` asks for: a mode for us and the group, and an
-/// access list for the users.
+/// Sets the rights of a socket file: the mode for us and the group, and an access list for the
+/// users.
 Status grant_access(const std::string& path, const SocketAccess& access);
 
 }  // namespace gradplane::server

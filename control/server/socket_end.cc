@@ -18,7 +18,8 @@
 namespace gradplane::server {
 namespace {
 
-/// What waits for being closed. Leaked on purpose: the thread that closes may outlive main().
+/// The sockets that wait to be closed. It is never freed, because the thread that closes them may
+/// outlive main().
 struct Closing {
   std::mutex mutex;
   std::vector<int> waiting;
@@ -31,10 +32,10 @@ Closing& closing() {
   return *one;
 }
 
-/// Closes descriptors whose last closing may last, and does not wait for it. Whoever closes a
-/// TCP socket last waits for as long as SO_LINGER says, unless it is ending: the kernel lets no
-/// task linger that ends. So a thread takes a table of descriptors of its own, becomes the last
-/// that holds these, and ends. False: it got no table, and nothing is closed.
+/// Closes descriptors without waiting, even if closing them would block. The last close() of a TCP
+/// socket blocks for as long as SO_LINGER says, except in a task that is exiting. So a thread gets
+/// its own table of descriptors, becomes the last owner of these, and exits. False: the thread got
+/// no table, and nothing is closed.
 bool close_by_ending(std::span<const int> descriptors) {
   std::binary_semaphore holds(0);
   std::binary_semaphore is_last(0);
@@ -68,7 +69,7 @@ void close_all_waiting() noexcept {
     lock.lock();
     all.in_hand = 0;
     if (closed) continue;
-    // The next socket that ends has another try at these.
+    // These are tried again when the next socket ends.
     all.waiting.insert(all.waiting.end(), batch.begin(), batch.end());
     break;
   }
@@ -88,10 +89,10 @@ Head peek_head(int fd) noexcept {
 
 void end_socket(ipc::UniqueFd socket) noexcept {
   if (!socket) return;
-  // From here on nothing more can come in, so that an empty queue stays empty.
+  // From here on no message can arrive, so an empty queue stays empty.
   ::shutdown(socket.get(), SHUT_RDWR);
-  // With credentials asked for, every message looks as if it brought something, even an empty one
-  // that would pass for the end of the connection.
+  // With SO_PASSCRED every message carries credentials, so peek_head() says kDescriptors for every
+  // message, even for an empty one, which otherwise looks like the end of the connection.
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   if (peek_head(socket.get()) != Head::kDescriptors) return;
@@ -103,7 +104,7 @@ void end_socket(ipc::UniqueFd socket) noexcept {
     if (all.running) return;
     std::thread(close_all_waiting).detach();
     all.running = true;
-  } catch (const std::exception&) {  // no memory or no thread: the next one may have better luck
+  } catch (const std::exception&) {  // no memory or no thread; the next end_socket() tries again
     (void)socket.release();
   }
 }

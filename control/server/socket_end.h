@@ -10,17 +10,18 @@ namespace gradplane::server {
 
 enum class Head : unsigned char { kNothing, kMessage, kDescriptors, kBroken };
 
-/// What the next message of a socket is, without taking it; kMessage also at the end of the
-/// connection. Only after kMessage may it be taken: else one that comes a moment later could bring
-/// what nobody has looked at. kDescriptors: whoever receives it must
-/// close what it brings, and that may last: a TCP socket lingers for as long as its sender likes.
+/// Looks at the next message of a socket without taking it. At the end of the connection it says
+/// kMessage, too. Call recv() only after kMessage: after kNothing, a message with descriptors could
+/// arrive just before recv(). After kDescriptors the receiver would have to close the descriptors,
+/// which may block: the sender of a TCP socket decides how long it lingers.
 Head peek_head(int fd) noexcept;
 
-/// Closes a client's socket without waiting for what its unread messages hold: if there are any, it
-/// is left to a thread that ends with it, and that therefore lingers for nothing. Any thread.
+/// Closes a client's socket without blocking. If there are unread messages, which may hold
+/// descriptors that are slow to close, a thread closes it by exiting: then the kernel does not
+/// linger. Any thread.
 void end_socket(ipc::UniqueFd socket) noexcept;
 
-/// Sockets that are not handed to an ending thread yet. Any thread.
+/// The number of sockets that no exiting thread has taken yet. Any thread.
 std::size_t unclosed_sockets() noexcept;
 
 }  // namespace gradplane::server
