@@ -202,7 +202,7 @@ struct Report {
   std::uint32_t epoch = 0;             // of the plan in force here; 0: it has only been prepared
   std::uint32_t activation_round = 0;  // of that plan
   std::uint32_t next_epoch = 0;        // of a plan that is prepared here; 0: none
-  std::uint32_t epoch_before = 0;      // of the plan before, until it has ended everywhere; then 0
+  std::uint32_t epoch_before = 0;      // of the plan before; 0: it has ended, as this node knows
   bool ending = false;                 // the last round of the plan before has not ended here
   bool has_part = true;                // in the plan in force
   std::uint32_t newest_epoch = 0;      // the newest that was ever prepared here

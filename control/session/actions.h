@@ -23,17 +23,16 @@
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
 
-/// What goes into a SessionManager at its construction, and what comes out of it.
+/// The configuration of a SessionManager, and the actions that it asks its caller to carry out.
 namespace gradplane::session {
 
 /// Identifies an attached rank. The caller chooses it: it is the number of the rank's connection.
 using RankHandle = std::uint64_t;
 /// Identifies an operator who waits for an answer.
 using AskerHandle = std::uint64_t;
-/// The key that authenticates the data packets between two nodes that a plan of this epoch has
-/// brought together. It is derived from the job's key, the epoch and the cluster's key. So a packet
-/// key does not reveal the job's key, and a packet from before the two were brought together is not
-/// valid.
+/// The key that authenticates the data packets between two nodes that became peers under the plan
+/// of this epoch. It is derived from the job's key, the epoch and the cluster's key. So it does not
+/// reveal the job's key, and packets from before the two were peers are not valid.
 using PacketKey = std::array<std::byte, 16>;
 PacketKey packet_key_of(const ClusterKey& cluster, const protocol::JobKey& job,
                         std::uint32_t epoch);
@@ -41,7 +40,7 @@ PacketKey packet_key_of(const ClusterKey& cluster, const protocol::JobKey& job,
 /// What an operator wants instead of the plan in force.
 struct PlanChoice {
   PlanKind kind = PlanKind::kStar;
-  std::vector<api::NodeId> roots;  // none: as the configuration says
+  std::vector<api::NodeId> roots;  // empty: as the configuration says
   /// Nodes whose ranks are taken out of the job. They stay until the plan before has ended there.
   std::vector<api::NodeId> without = {};
 };
@@ -51,31 +50,31 @@ struct PlanInput {
   std::uint32_t epoch = 0;
   std::uint32_t activation_round = 0;
   std::vector<api::Member> members;
-  std::optional<PlanChoice> choice = {};  // nothing: as the configuration says
+  std::optional<PlanChoice> choice = {};  // none: as the configuration says
   std::optional<api::Plan> in_force = {};
-  /// For how long all rounds have been of the plan in force.
+  /// For how long only the plan in force has had open rounds.
   Duration in_force_for = {};
   std::string label = {};  // the job's name
-  /// What is known of links, with its age now.
+  /// The samples of links, with their present ages.
   std::vector<protocol::LinkSample> links = {};
-  /// Nodes without ranks that do not answer. A plan had better not need them.
+  /// Nodes without ranks that do not answer. A plan should not need them.
   std::vector<api::NodeId> silent = {};
-  /// The best plan is wanted, and the session decides whether it is worth a switch. Otherwise the
-  /// planner may keep the plan in force where another one is hardly better.
+  /// True: the planner must return the best plan, and the session decides whether a switch is worth
+  /// it. False: the planner may keep the plan in force if another one is hardly better.
   bool redraw = false;
 };
-/// What a planner has made, and what it predicts over the network that it knows.
+/// A plan that a planner has made, and its predictions over the network that the planner knows.
 struct PlanOffer {
   api::Plan plan;
-  PlanKind planner = PlanKind::kStar;  // that was asked
-  bool follows_network = false;        // another plan over another network, whatever the planner is
-  /// What has been measured does not tell yet how fast the plan in force is.
+  PlanKind planner = PlanKind::kStar;  // the planner that was asked
+  bool follows_network = false;        // whether the plan depends on the network
+  /// Too little has been measured to tell how fast the plan in force is.
   bool is_early = false;
-  std::optional<Duration> time = {};  // of an all_reduce or exchange; nothing: nobody knows
-  std::optional<Duration> time_in_force = {};  // under the plan in force; nothing: it cannot go on
-  Duration switch_price = {};                  // what a switch costs, in the same time
+  std::optional<Duration> time = {};           // of an all_reduce or exchange; none: not known
+  std::optional<Duration> time_in_force = {};  // under the plan in force; none: it cannot go on
+  Duration switch_price = {};                  // the time that a switch costs
   std::string note = {};                       // the prediction, for people; may be empty
-  std::string note_in_force = {};              // and that of the plan in force
+  std::string note_in_force = {};              // the prediction for the plan in force
 };
 using Planner = std::function<Result<PlanOffer>(const PlanInput&)>;
 using PlanCheck = std::function<Status(const api::Plan&)>;
@@ -83,11 +82,11 @@ using protocol::JobSettings;
 
 /// The bounds of all buckets of a job.
 struct ResolvedBounds {
-  std::vector<api::BucketBounds> tables;  // of the given ones, in their order
+  std::vector<api::BucketBounds> tables;  // the given tables with bounds, in the same order
   float learn_budget = 0;                 // share of all elements that learned bounds may add up to
   std::string summary;                    // for a log line
 };
-/// Gives the tables of a job, in the order of their ids, bounds.
+/// Gives bounds to the tables of a job, which come in the order of their ids.
 using BoundsResolver = std::function<ResolvedBounds(const std::vector<api::BucketBounds>&)>;
 
 struct SessionConfig {
@@ -101,15 +100,15 @@ struct SessionConfig {
   Quotas quotas;
   JobSettings job_settings;
   BoundsResolver resolve_bounds;  // none: everything is exact, and no table is sent
-  bool learn_bounds = false;      // some of what it gives begins exact and is learned
-  PlanCheck check_plan;           // of every plan before it is installed, whoever made it
+  bool learn_bounds = false;      // whether some bounds begin exact and are learned
+  PlanCheck check_plan;           // checks every plan before it is installed
   bool elastic = false;           // coordinator: ranks may leave and join a job that runs
   RedrawSettings redraw;
   /// Nodes that may sum for jobs of which they have no ranks.
   std::vector<api::NodeId> relays = {};
 };
 
-/// A rank that comes: what it says of itself, and its user as the kernel says.
+/// A rank that wants to attach: what it says of itself, and its user as the kernel says.
 struct NewRank {
   RankHandle handle = 0;
   std::uint32_t user = kRootUser;
@@ -138,56 +137,58 @@ struct InstallJob {
   std::uint32_t world_size = 0;
   std::string label;
   api::Plan plan;
-  std::vector<LocalRank> local_ranks;  // none: this node only sums
-  bool learn_bounds = false;           // measure what bounds are learned from
+  std::vector<LocalRank> local_ranks;  // empty: this node only sums
+  bool learn_bounds = false;           // whether roots measure gradients to learn bounds
 
-  /// The job runs elsewhere already: the plan is prepared only. The engine answers as to
-  /// PreparePlan, and CommitPlan or RemoveJob follows. Otherwise its rounds may come at once.
+  /// True: the job runs elsewhere already, so the engine only prepares the plan. It answers as to
+  /// PreparePlan, and CommitPlan or RemoveJob follows. False: rounds may come at once.
   bool joins() const { return plan.epoch != first_epoch; }
 };
 struct RemoveJob {
   std::uint32_t job_id = 0;
   std::uint32_t first_epoch = 0;
 };
-/// Let the engine get ready for another plan of an installed job, and answer with
-/// on_plan_prepared() or on_plan_refused(). A plan without this node: its part in the job ends with
-/// the plan before. Then it only answers the peers that have not ended that plan, until RemoveJob.
+/// Asks the engine to prepare another plan of an installed job. The caller answers with
+/// on_plan_prepared() or on_plan_refused(). If the plan lacks this node, the node's part in the job
+/// ends with the plan before. From then until RemoveJob it only answers peers that have not ended
+/// that plan.
 struct PreparePlan {
   std::uint32_t job_id = 0;
   std::uint32_t first_epoch = 0;
   PacketKey packet_key{};  // of the plan
   api::Plan plan;
 };
-/// Rounds from `activation_round` on have the prepared plan, earlier ones the plan before. When the
-/// last of those has ended here, say so with on_plan_ended().
+/// Rounds from `activation_round` on use the prepared plan, earlier ones the plan before. When the
+/// last of the earlier rounds has ended here, the caller calls on_plan_ended().
 struct CommitPlan {
   std::uint32_t job_id = 0;
   std::uint32_t first_epoch = 0;
   std::uint32_t epoch = 0;
   std::uint32_t activation_round = 0;
 };
-/// Forget the prepared plan. It may have been refused in the meantime: then there is nothing to do.
+/// Asks the engine to forget the prepared plan. If the engine has refused it in the meantime, there
+/// is nothing to do.
 struct AbortPlan {
   std::uint32_t job_id = 0;
   std::uint32_t first_epoch = 0;
   std::uint32_t epoch = 0;
 };
-/// Every node with ranks has ended the plan before, which is `epoch`: nothing more of it comes. A
-/// node without ranks cannot always tell so by itself.
+/// Tells the engine that every node with ranks has ended the plan before, which has this epoch, so
+/// no more packets of it come. A node without ranks cannot always find that out by itself.
 struct EndOlderPlan {
   std::uint32_t job_id = 0;
   std::uint32_t first_epoch = 0;
   std::uint32_t epoch = 0;
 };
-/// Let a planner work on this and answer with on_plan_made(), whenever it is done. The session
-/// waits for one plan of each job at a time: another order for a job takes the place of the one
+/// Orders a plan from a planner. The caller answers with on_plan_made() when it is done. The
+/// session waits for one plan of each job at a time: another order for a job replaces the one
 /// before.
 struct MakePlan {
   std::uint64_t ticket = 0;  // names the order
   std::uint32_t job_id = 0;
   PlanInput input;
 };
-/// What came of SessionManager::replan().
+/// The answer to SessionManager::replan().
 struct AnswerReplan {
   AskerHandle asker = 0;
   bool committed = false;

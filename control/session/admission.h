@@ -20,22 +20,22 @@
 /// for its ranks, and which job gives way when all slots are taken. Pure.
 namespace gradplane::session {
 
-/// A user as the kernel of the rank's node numbers it.
+/// Users have the uid that the kernel of the rank's node gives them.
 inline constexpr std::uint32_t kRootUser = 0;
-/// Of a job that no rank of this node opened. The kernel gives this number to nobody.
+/// The user of a job that no rank of this node opened. The kernel gives no user this number.
 inline constexpr std::uint32_t kNoUser = UINT32_MAX;
 
 /// A node keeps as many waiting jobs as there are slots, in addition to the jobs that have slots.
 /// So the coordinator can choose which job gives way.
 inline constexpr std::size_t kMaxJobsOfNode = 2 * kMaxJobs;
 
-/// The reason why a rank or a job was refused or displaced. Each has one counter, which the node
-/// that decides increments.
+/// The reason why a rank or a job was refused or displaced. Each has a counter on the node that
+/// decides.
 enum class Refusal : std::uint8_t {
   kUserJobs,       // quotas.jobs
   kUserRanks,      // quotas.ranks
   kNoSlot,         // all slots are taken by others
-  kGaveWay,        // it was waiting, and its slot was needed
+  kGaveWay,        // it was waiting, and another job needed its slot
   kWaitedTooLong,  // quotas.wait
   kNotFitting,     // the rank is not one that its job can take
   kCount,
@@ -52,7 +52,7 @@ struct Denial {
 struct Slot {
   protocol::JobKey key{};
   std::uint32_t user = kNoUser;
-  bool waiting = false;  // not all of its ranks have come
+  bool waiting = false;  // some of its ranks have not come
   Instant since;
 };
 
@@ -67,7 +67,7 @@ std::vector<Slot> slots_of(const Jobs& jobs) {
 /// A job that wants a slot.
 struct Newcomer {
   std::uint32_t user = kNoUser;
-  bool complete = false;  // all of its ranks have come: it will not wait
+  bool complete = false;  // all of its ranks have come, so it will not wait
 };
 
 /// Chooses the waiting job that leaves its slot to the newcomer, or nothing when all jobs may stay.
@@ -89,8 +89,8 @@ std::optional<Denial> over_quota(const std::vector<Slot>& slots, std::uint32_t u
                                  const Quotas& quotas, const std::string& who);
 Denial no_slot(std::size_t jobs, const std::string& who);
 
-/// For the coordinator, which alone knows all that users hold in the cluster.
-/// Either a slot is free, or it will be when `gives_way` has left, or there is a `denial`.
+/// What the coordinator decides, which alone knows the slots of all users in the cluster. Either a
+/// slot is free, or one will be free when `gives_way` has left, or there is a `denial`.
 struct Admission {
   std::optional<Denial> denial;
   std::optional<protocol::JobKey> gives_way;
@@ -98,7 +98,7 @@ struct Admission {
 Admission admit(const std::vector<Slot>& slots, const Newcomer& newcomer, const Quotas& quotas,
                 const std::string& who);
 
-/// Why a job has lost its slot. `waiting` says what it waited for: "waiting for rank 2 of 3 to
+/// Says why a job has lost its slot. `waiting` says for what it waited: "waiting for rank 2 of 3 to
 /// attach".
 std::string gave_way_text(const std::string& who, const Newcomer& to, const std::string& waiting);
 std::string waited_text(Duration wait, const std::string& waiting);

@@ -10,8 +10,7 @@
 
 namespace gradplane::session {
 
-/// Appends numbers of any width below 33 bits, the highest bit first. The last byte is filled up
-/// with zeros.
+/// Appends numbers of up to 32 bits, the highest bit first. The last byte is padded with zeros.
 class BitWriter {
  public:
   void write(std::uint32_t value, unsigned bits) {
@@ -34,8 +33,8 @@ class BitWriter {
   unsigned free_ = 0;  // bits of the last byte
 };
 
-/// Reads them out of bytes that somebody else wrote. A read past the end gives zero and makes ok()
-/// false for good.
+/// Reads such numbers from untrusted bytes. A read past the end returns zero and makes ok() false
+/// for good.
 class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -53,7 +52,7 @@ class BitReader {
     return value;
   }
   bool ok() const { return ok_; }
-  /// Nothing is left but the zeros that fill the last byte.
+  /// Whether only the padding of the last byte is left.
   bool at_end() const {
     if (bytes_.size() * 8 - at_ >= 8) return false;
     BitReader rest = *this;

@@ -55,7 +55,7 @@ std::vector<std::byte> encode_part(const api::BucketBounds& table, std::size_t f
   return bytes;
 }
 
-/// Nothing when it is longer than it may be.
+/// Reads a text; nothing when it is longer than it may be.
 std::optional<std::string> read_text(ByteReader& in, std::size_t max_bytes) {
   const std::size_t size = in.read<std::uint16_t>();
   if (size > max_bytes || size > in.rest().size()) return std::nullopt;
@@ -72,7 +72,7 @@ bool read_tensor(ByteReader& in, api::BoundedTensor& tensor) {
   const std::uint8_t wire = in.read<std::uint8_t>();
   auto name = read_text(in, kMaxTensorNameBytes);
   auto rule = name ? read_text(in, kMaxRuleBytes) : std::nullopt;
-  const bool sane = tensor.bound >= 0 && tensor.bound <= kMaxBound &&  // NaN is neither
+  const bool sane = tensor.bound >= 0 && tensor.bound <= kMaxBound &&  // false for NaN
                     why <= static_cast<std::uint8_t>(api::BoundReason::kTooSmall) &&
                     is_wire_type(wire);
   if (!in.ok() || !name || !rule || !sane) return false;

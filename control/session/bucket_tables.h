@@ -16,13 +16,13 @@
 /// a table into parts that fit a message, and puts the parts together again.
 namespace gradplane::session {
 
-/// Tensors of all buckets of one job. Buckets that are more stay exact.
+/// The most tensors of all buckets of one job. Buckets beyond it stay exact.
 inline constexpr std::size_t kMaxTensorsPerJob = 65536;
 inline constexpr std::size_t kMaxTensorNameBytes = 256;
-/// What a rule says beside a pattern is short.
+/// A rule is a pattern and little more.
 inline constexpr std::size_t kMaxRuleBytes = 320;
 
-/// Tensors first, first + 1, ... of the `total` of a bucket.
+/// Some of the `total` tensors of a bucket, from number `first` on.
 struct TablePart {
   std::uint32_t bucket = 0;
   ElementType type = ElementType::kFloat32;
@@ -32,14 +32,13 @@ struct TablePart {
   std::vector<api::BoundedTensor> tensors;
 };
 
-/// The parts of a table, each at most protocol::kMaxBucketPartBytes. In network order: bucket u32,
-/// type u8, elements u32, total u16, first u16, count u16; then for each tensor offset u32,
-/// elements u32, bound (an IEEE 754 single) u32, reason u8, wire type u8, name and rule (16-bit
-/// length each).
-/// Names and rules are cut to their bounds.
+/// The parts of a table, each at most protocol::kMaxBucketPartBytes. In network byte order they
+/// have: bucket u32, type u8, elements u32, total u16, first u16, count u16; then for each tensor
+/// offset u32, elements u32, bound (an IEEE 754 single) u32, reason u8, wire type u8, name and rule
+/// (with a 16-bit length each). Names and rules are cut to their bounds.
 std::vector<std::vector<std::byte>> encode_table(const api::BucketBounds& table);
 
-/// Every field is checked: nothing that make_bucket() would not take gets through.
+/// Decodes a part and checks every field, so that make_bucket() accepts what it returns.
 Result<TablePart> decode_table_part(std::span<const std::byte> bytes);
 
 /// Assembles the tables of one job from parts that come in order. It accepts each bucket once, and
@@ -49,19 +48,19 @@ class TableCollector {
   /// Returns the table when this was its last part and the job may have it. Returns an error for a
   /// part that no correct sender sends; then it gives up the table to which the part belongs.
   Result<std::optional<api::BucketBounds>> add(TablePart part);
-  /// The rest of the table that has come in part does not come.
+  /// Forgets the table that has come only in part.
   void drop_open() { open_.reset(); }
   bool is_open() const { return open_.has_value(); }
-  /// Tables that would have been more than a job may have.
+  /// How many tables were left out because the job had too many tensors.
   std::size_t left_out() const { return left_out_; }
 
  private:
   Status check(const TablePart& part) const;
 
-  std::optional<api::BucketBounds> open_;  // has come in part
+  std::optional<api::BucketBounds> open_;  // the table that has come in part
   std::uint32_t open_total_ = 0;
   std::vector<bool> taken_ = std::vector<bool>(kMaxBuckets + 1);
-  std::size_t tensors_ = 0;  // of all that were given out
+  std::size_t tensors_ = 0;  // in all tables that add() has returned
   std::size_t left_out_ = 0;
 };
 

@@ -13,7 +13,8 @@ using protocol::JobKey;
 
 namespace {
 
-/// Between two updates of who is missing: a thousand ranks that attach at once are a few messages.
+/// The shortest time between two updates of who is missing, so that a thousand ranks that attach at
+/// once cause only a few messages.
 constexpr Duration kUpdateInterval = Duration::ms(100);
 
 }  // namespace
@@ -22,8 +23,8 @@ Coordinator::Coordinator(const SessionConfig& config, Outbox& outbox)
     : config_(config),
       outbox_(outbox),
       relays_(config.relays, config.self),
-      // Where an earlier life of this node began to count, nobody knows; a random start in a space
-      // this large does not meet it. The top bit is left for counting.
+      // Epochs begin at a random number, because nobody knows which epochs this node has used
+      // before a restart. The top bit is 0, to leave room for counting.
       last_epoch_(static_cast<std::uint32_t>(config.incarnation ^ (config.incarnation >> 32)) &
                   0x7fffffff) {}
 
@@ -79,7 +80,7 @@ void Coordinator::on(api::NodeId from, const protocol::Join& m, Instant now) {
   }
 }
 
-/// A slot for the job that this message opens; a job that waits may lose its own for it.
+/// Makes room for the job that this message opens. A job that waits may lose its slot.
 std::optional<Denial> Coordinator::make_room(const protocol::Join& m) {
   for (const auto& [other_key, job] : jobs_)
     if (job.id == protocol::job_id_of(m.key))
@@ -162,7 +163,7 @@ void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
   if (found == jobs_.end()) return;
   Job& job = found->second;
   if (on_leave_before_joining(job, from, m)) return;
-  // A rank that is taken out may leave as any other: the training may end before the activation.
+  // A rank that a plan takes out may leave earlier: training may end before the activation.
   const Hosts& hosts = job.departing.contains(from) ? job.departing : job.joined;
   const auto joined = hosts.find(from);
   if (joined == hosts.end()) return;
@@ -209,7 +210,7 @@ void Coordinator::on(api::NodeId from, const protocol::DescribeBucket& m, Instan
   if (taken.ok()) return;
   const std::string text =
       node_text(config_, from) + " described a bucket that cannot be: " + taken.error().message;
-  // Under bounded staleness its exchanges would wait for its table for ever.
+  // Under bounded staleness exchanges of this bucket would wait for its table for ever.
   if (config_.job_settings.staleness > 0) return fail(found, text);
   outbox_.log(LogLevel::kWarn,
               job_text(job.label, job.id) + ": " + text + "; the bucket stays exact");

@@ -41,36 +41,36 @@ namespace gradplane::session {
 /// the plan in force stays. The coordinator also collects the bucket tables of a ready job and
 /// distributes them with bounds.
 ///
-/// Where the configuration allows it, a further plan takes the ranks of whole nodes out, and brings
-/// those of nodes without a part in the job.
+/// Where the configuration allows it, a further plan may take out the ranks of whole nodes, or
+/// bring ranks of nodes that had no part in the job.
 ///
-/// Its state is soft: a node that begins to coordinate learns the jobs from their members
-/// (Takeover), finishes a change that some member has committed, and aborts others.
+/// The coordinator's state is soft. A node that begins to coordinate learns the jobs from their
+/// members (Takeover). It finishes a change that some member has committed, and aborts others.
 ///
-/// kPrepared means here that Prepare was sent, and not yet that every answer is in.
+/// kPrepared means here that Prepare was sent, even if answers are missing.
 class Coordinator {
  public:
   Coordinator(const SessionConfig& config, Outbox& outbox);
 
-  /// From the member on `from`. False: a message that no member sends to its coordinator.
+  /// Takes a message of the member on `from`. False: no member sends such a message.
   bool on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now);
-  /// `is_back`: it answers again.
+  /// `is_back`: the node answers again, but has forgotten everything.
   void on_node_lost(api::NodeId node, const std::string& why, bool is_back, Instant now);
   void on_node_connected(api::NodeId node) { relays_.on_connected(node); }
-  /// It has said something just now.
+  /// The node has sent something just now.
   void on_node_heard(api::NodeId node) {
     if (!relays_.silent().empty()) relays_.on_connected(node);
   }
-  /// The answer to MakePlan. Nobody waits for it any more if the ticket is an old one.
+  /// The answer to MakePlan. It is ignored if the ticket is an old one.
   void on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, Instant now);
   void tick(Instant now);
   Instant next_deadline() const;
-  /// Sends a part of a table to each member that has not been sent all of them and that `has_room`.
-  /// False: there is nothing to send.
+  /// Sends the next part of a table to each member that lacks some and that `has_room`. False:
+  /// nothing was sent.
   bool send_table_parts(const std::function<bool(api::NodeId)>& has_room);
 
   bool has_jobs() const { return !jobs_.empty() || !takeovers_.empty(); }
-  /// Forgets everything: another term has begun.
+  /// Forgets everything, because another term has begun.
   void resign();
   std::optional<protocol::JobKey> key_of(std::uint32_t job_id) const;
   /// Marks every node that takes part in a job, by node id.
@@ -87,17 +87,17 @@ class Coordinator {
   /// An operator who waits for an answer.
   struct Question {
     api::NodeId node = api::kNoNode;
-    std::uint32_t ticket = 0;  // his node's number for it
+    std::uint32_t ticket = 0;  // the number of the question at its node
   };
   struct Queued {
     Question question;
     PlanChoice choice;
     Instant until;
   };
-  /// Ranks that have attached to a job that runs, on a node without a part in it.
+  /// Ranks on a node without a part in the job that have attached while the job runs.
   struct Joining {
     Joined joined;
-    Instant settled_at;  // more of its ranks may come until then
+    Instant settled_at;  // until then more ranks of the node may come
     Instant until;
   };
   using Hosts = std::map<api::NodeId, Joined>;
@@ -115,43 +115,43 @@ class Coordinator {
     protocol::JobKey key{};
     std::uint32_t id = 0;
     JobState state = JobState::kWaiting;
-    std::uint32_t user = kNoUser;  // who opened it; Takeover::user
+    std::uint32_t user = kNoUser;  // who opened it, or Takeover::user()
     Instant since;
     std::uint32_t world_size = 0;
     std::string label;
-    Hosts joined;   // who hosts ranks, in the plan in force
-    Hosts changed;  // and in the plan that is on its way
+    Hosts joined;   // the nodes with ranks in the plan in force
+    Hosts changed;  // the nodes with ranks in the next plan
     std::map<api::NodeId, Joining> joining;
     Hosts departing;                           // had ranks in the plan before, which has not ended
     std::optional<PlanChoice> choice;          // what an operator has put in force last
-    std::optional<PlanChoice> next_choice;     // and of the plan that is on its way
-    std::optional<bool> next_follows_network;  // whether redraws may replace that plan
-    bool update_due = false;                   // who waits has not heard of the last change
-    Instant update_at;                         // and hears of it from then on
+    std::optional<PlanChoice> next_choice;     // the choice of the next plan
+    std::optional<bool> next_follows_network;  // whether redraws may replace the next plan
+    bool update_due = false;                   // waiting nodes have not heard of the last change
+    Instant update_at;                         // when they may hear of it
     std::uint32_t first_epoch = 0;             // names the job once it has a plan
-    std::uint32_t epoch = 0;                   // of the plan in force, as all that follows
+    std::uint32_t epoch = 0;                   // of the plan in force
     std::uint32_t epoch_before = 0;
     PlanKind kind = PlanKind::kStar;
     std::string plan;  // for people
     std::vector<api::Member> members;
     std::optional<api::Plan> in_force;
-    Instant alone_since;  // all rounds have been of that plan
+    Instant alone_since;  // since then only that plan has had open rounds
     std::optional<Planning> planning;
     std::optional<PlanChange> change;
-    std::vector<std::byte> change_bytes;  // its plan, until it is sent
-    std::string change_note;              // what was predicted for it
+    std::vector<std::byte> change_bytes;  // the next plan, until it is sent
+    std::string change_note;              // what was predicted for the next plan
     std::string note_in_force;            // and for the plan in force, over the same network
-    std::optional<Question> question;     // who asked for it
-    std::optional<Queued> queued;         // who asks for the next one
-    std::set<std::uint16_t> left;         // ranks, in order
+    std::optional<Question> question;     // who has asked for the next plan
+    std::optional<Queued> queued;         // who has asked for a plan after that
+    std::set<std::uint16_t> left;         // ranks that have left in order
     Instant all_left_by = Instant::never();
     JobTables tables;
     Redraw redraw;
-    std::optional<PlanOutlook> outlook;       // what a planner has said of it last
-    std::optional<PlanOutlook> next_outlook;  // and of the plan that is on its way
+    std::optional<PlanOutlook> outlook;       // what was predicted last for the plan in force
+    std::optional<PlanOutlook> next_outlook;  // what was predicted for the next plan
   };
   using Jobs = std::map<protocol::JobKey, Job>;
-  /// By key and first epoch: of one key an earlier run may not be over on some node.
+  /// Key and first epoch: an earlier run with the same key may not have ended on some node.
   using TakeoverName = std::pair<protocol::JobKey, std::uint32_t>;
   using Takeovers = std::map<TakeoverName, Takeover>;
 
@@ -180,7 +180,7 @@ class Coordinator {
   Status order_plan(Job& job, PlanReason reason, const std::optional<PlanChoice>& choice,
                     const std::optional<Question>& question, Instant now);
   void take_plan(Jobs::iterator job, Planning planning, Result<PlanOffer> made, Instant now);
-  /// Of the next plan. No plan has the epoch 0.
+  /// The epoch of the next plan. No plan has the epoch 0.
   std::uint32_t next_epoch() const { return std::max(last_epoch_ + 1, std::uint32_t{1}); }
   Status begin_change(Job& job, api::Plan plan, Hosts hosts, Instant now);
   void prepare_start(Jobs::iterator job, Result<PlanOffer> made, Hosts hosts, Instant now);

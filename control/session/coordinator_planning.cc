@@ -23,22 +23,22 @@ bool follows_network(const PlanOffer& offer) {
 
 }  // namespace
 
-/// Another change of the job is under way, which is not given up for a new one.
+/// Whether a change is under way that is not given up for a new one.
 bool Coordinator::is_busy(const Job& job) {
   return job.change || (job.planning && job.planning->reason != PlanReason::kRedraw);
 }
 
-/// Once all ranks are here, and again when others have come.
+/// Orders the first plan when all ranks are here, and again when the ranks have changed.
 void Coordinator::start(Jobs::iterator found, Instant now) {
   Job& job = found->second;
   if (job.planning && job.planning->hosts == job.joined) return;
   job.planning.reset();
-  if (now < relays_.settled_at()) return;  // tick_planning() comes back
+  if (now < relays_.settled_at()) return;  // tick_planning() will call this again
   if (const Status ordered = order_plan(job, PlanReason::kStart, {}, {}, now); !ordered.ok())
     refuse_all(found, "there is no plan for it: " + ordered.error().message);
 }
 
-/// Orders a plan for the ranks that the job has. An Error: there can be none, and nothing has
+/// Orders a plan for the ranks that the job has. An Error: there can be no plan, and nothing has
 /// changed.
 Status Coordinator::order_plan(Job& job, PlanReason reason, const std::optional<PlanChoice>& choice,
                                const std::optional<Question>& question, Instant now) {
@@ -46,7 +46,7 @@ Status Coordinator::order_plan(Job& job, PlanReason reason, const std::optional<
   if (!hosts.ok()) return hosts.error();
   MakePlan order{++last_ticket_, job.id, {}};
   PlanInput& input = order.input;
-  input.epoch = next_epoch();  // unless another plan begins first
+  input.epoch = next_epoch();  // begin_change() sets it again, as another plan may begin first
   input.choice = choice;
   input.in_force = job.in_force;
   input.in_force_for = now - job.alone_since;
@@ -78,7 +78,7 @@ void Coordinator::take_plan(Jobs::iterator found, Planning planning, Result<Plan
   const Result<Hosts> hosts = hosts_with(job, planning.choice, now);
   const bool changed = hosts.ok() && hosts.value() != planning.hosts;
   if (changed && made.ok()) {
-    // The plan is for ranks that are not those of now.
+    // The ranks have changed since the plan was ordered.
     if (planning.reason == PlanReason::kStart && missing_ranks(job).empty()) start(found, now);
     if (planning.reason == PlanReason::kQuestion)
       replan(job, *planning.question, *planning.choice, now);
@@ -102,7 +102,8 @@ void Coordinator::take_plan(Jobs::iterator found, Planning planning, Result<Plan
   }
 }
 
-/// From now on the plan is on its way. An Error: it cannot be, and nothing has changed.
+/// Makes this the next plan of the job. An Error: the plan is not possible, and nothing has
+/// changed.
 Status Coordinator::begin_change(Job& job, api::Plan plan, Hosts hosts, Instant now) {
   plan.epoch = next_epoch();
   for (const Status& good : {config_.check_plan(plan), check_departing(job, plan)})
@@ -131,7 +132,7 @@ PlanOutlook outlook_of(const PlanOffer& offer, std::optional<Duration> time, std
 
 }  // namespace
 
-/// The plan in force stays, although another one was wanted.
+/// Notes for operators that the plan in force stays, although another one was wanted.
 void Coordinator::note_refused(Job& job, const PlanOutlook& wanted, const std::string& reason) {
   if (!job.outlook) return;
   job.outlook->at = wanted.at;
@@ -248,7 +249,7 @@ void Coordinator::prepare_redraw(Job& job, Result<PlanOffer> made, Hosts hosts, 
   send_prepare(job);
 }
 
-/// Nobody wants the plan that is being made any more.
+/// Drops the plan that is being made, because it is not wanted any more.
 void Coordinator::drop_planning(Job& job, const std::string& reason) {
   if (!job.planning) return;
   const Planning planning = std::move(*job.planning);
@@ -260,7 +261,7 @@ void Coordinator::on(api::NodeId from, const protocol::ReportLinks& m, Instant n
   outbox_.bad_link_samples += reports_.add(from, m, config_.node_names.size(), now);
 }
 
-/// When another plan may be asked for because the network has changed.
+/// When another plan may be ordered because the network has changed.
 Instant Coordinator::redraw_due(const Job& job) const {
   const bool idle = job.state == JobState::kReady && !job.change && !job.planning && !job.queued &&
                     job.joining.empty() && job.left.empty();

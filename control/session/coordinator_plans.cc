@@ -22,7 +22,7 @@ std::vector<api::NodeId> list_of(const std::set<api::NodeId>& nodes) {
 
 void Coordinator::send_prepare(Job& job) {
   for (const api::NodeId node : job.change->awaited()) {
-    // Of ranks that wait; those that run are named by the epoch.
+    // The attempt names ranks that wait. Ranks that run go by the epoch.
     const auto joined = job.changed.find(node);
     const bool waits = job.change->begins_job() || job.joining.contains(node);
     const std::uint32_t attempt = waits && joined != job.changed.end() ? joined->second.attempt : 0;
@@ -90,7 +90,7 @@ void Coordinator::commit(Job& job, Instant now) {
   if (change.done()) job.change.reset();
 }
 
-/// The plan in force stays. Only for a job that runs.
+/// Gives the next plan up; the plan in force stays. Only for a job that runs.
 void Coordinator::abort(Job& job, const std::string& reason) {
   outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + " goes on under epoch " +
                                    std::to_string(job.epoch) + ": " + reason);
@@ -100,7 +100,7 @@ void Coordinator::abort(Job& job, const std::string& reason) {
   job.redraw.on_failure(config_.redraw);
   job.next_choice.reset();
   if (job.next_outlook) note_refused(job, *std::exchange(job.next_outlook, std::nullopt), reason);
-  // Those that were to come have heard it: their nodes forget the job.
+  // The nodes of ranks that were to join forget the job when they get Abort.
   for (const auto& [node, joined] : std::exchange(job.changed, {})) job.joining.erase(node);
   answer(job, false, "the plan in force stays: " + reason);
 }
@@ -113,7 +113,7 @@ void Coordinator::on(api::NodeId from, const protocol::PlanRefused& m, Instant) 
   }
   Job& job = found->second;
   if (job.change->begins_job() || job.change->committed())
-    fail(found, m.reason);  // committed: it has found out too late
+    fail(found, m.reason);  // a refusal after the commit comes too late for an abort
   else
     abort(job, m.reason);
 }
@@ -132,7 +132,7 @@ void Coordinator::on(api::NodeId from, const protocol::PlanEnded& m, Instant now
   if (!has_departed(found, from)) close_change(job, now);
 }
 
-/// Tells those who cannot know it that the plan before has ended at all ranks.
+/// Tells the nodes that cannot find it out that the plan before has ended at all ranks.
 void Coordinator::tell_ended(Job& job) {
   if (!job.change->take_ended_with_ranks()) return;
   std::set<api::NodeId> who = job.change->awaited();
@@ -181,7 +181,7 @@ void Coordinator::on(api::NodeId from, const protocol::Replan& m, Instant now) {
   } else if (!job.change) {
     replan(job, question, choice, now);
   } else if (job.change->committed() && !job.queued) {
-    // Perhaps only the last rounds of the plan before are missing.
+    // The question waits, because the change may only wait for the last rounds of the plan before.
     job.queued = Queued{question, choice, now + kReplanWait};
   } else {
     tell_answer(job, question, false, change_text(job) + "; ask again when that is over");
@@ -202,13 +202,13 @@ void Coordinator::tell_answer(const Job& job, const Question& question, bool com
                                                             job.epoch, round, text});
 }
 
-/// To whoever asked for the plan that is on its way.
+/// Answers the operator who has asked for the next plan.
 void Coordinator::answer(Job& job, bool committed, const std::string& text) {
   if (job.question) tell_answer(job, *job.question, committed, text);
   job.question.reset();
 }
 
-/// To all who wait for a plan of a job that is over.
+/// Answers all operators who wait for a plan of a job that is over.
 void Coordinator::answer_all(Job& job, const std::string& text) {
   answer(job, false, text);
   drop_planning(job, text);
@@ -238,7 +238,7 @@ Instant Coordinator::plans_deadline(const Job& job) {
   return job.change ? std::min(queued, job.change->answer_by()) : queued;
 }
 
-/// What is under way of a plan that is to come, for people.
+/// Says to people how far the next plan is.
 std::string Coordinator::change_text(const Job& job) const {
   if (!job.change) return is_busy(job) ? "another plan is being made" : "";
   const std::string epoch = "epoch " + std::to_string(job.change->epoch());
@@ -248,7 +248,7 @@ std::string Coordinator::change_text(const Job& job) const {
          " on, waiting for the rounds before to end on " + awaited;
 }
 
-/// Everybody with a part in the job, under whichever plan.
+/// All nodes with a part in the job, under the plan in force or the next one.
 std::set<api::NodeId> Coordinator::nodes_of(const Job& job) {
   std::set<api::NodeId> nodes;
   for (const api::Member& member : job.members) nodes.insert(member.node);
@@ -262,7 +262,7 @@ void Coordinator::lose_node(Jobs::iterator found, api::NodeId node, const std::s
   const bool has_part = std::any_of(job.members.begin(), job.members.end(),
                                     [node](const api::Member& m) { return m.node == node; });
   const bool only_to_come = job.change && !job.change->begins_job() && !has_part;
-  // A node that has nothing of the job yet costs only the plan that it was to have a part in.
+  // A lost node without a part in the plan in force ends only the plan that would bring it.
   if (only_to_come && !job.change->committed())
     abort(job, reason);
   else

@@ -10,7 +10,8 @@
 namespace gradplane::session {
 namespace {
 
-/// The ranks of a host attach one after the other, and a plan brings all of them.
+/// How long the coordinator waits for more ranks of a node, so that one plan brings all of them:
+/// they attach one after the other.
 constexpr Duration kMoreMayCome = Duration::ms(500);
 
 const char* const kNotElastic =
@@ -18,8 +19,8 @@ const char* const kNotElastic =
 
 }  // namespace
 
-/// The nodes with ranks of the next plan: those of now, without those that an operator takes out,
-/// and with those that have come.
+/// The nodes with ranks in the next plan: the present ones, without those that an operator takes
+/// out, and with those that have come.
 Result<Coordinator::Hosts> Coordinator::hosts_with(const Job& job,
                                                    const std::optional<PlanChoice>& choice,
                                                    Instant now) const {
@@ -30,7 +31,8 @@ Result<Coordinator::Hosts> Coordinator::hosts_with(const Job& job,
   }
   for (const auto& [node, joining] : job.joining)
     if (now >= joining.settled_at) hosts[node] = joining.joined;
-  // Those that join learn from those that stay, and rounds wait for one of these (I6).
+  // At least one must stay: ranks that join get the parameters from ranks that stay, and rounds
+  // wait for one of these (I6).
   const bool some_stay = std::any_of(hosts.begin(), hosts.end(), [&job](const auto& entry) {
     return job.joined.contains(entry.first);
   });
@@ -38,7 +40,7 @@ Result<Coordinator::Hosts> Coordinator::hosts_with(const Job& job,
   return hosts;
 }
 
-/// A node that sums waits for all ranks that it has, so it may not have some that are taken out.
+/// Checks that no node sums whose own ranks are taken out: it would wait for these ranks.
 Status Coordinator::check_departing(const Job& job, const api::Plan& plan) const {
   for (const api::Member& member : plan.members) {
     if (member.ranks.empty() && job.joined.contains(member.node))
@@ -51,7 +53,7 @@ Status Coordinator::check_departing(const Job& job, const api::Plan& plan) const
 void Coordinator::on_late_join(Jobs::iterator found, api::NodeId from, const protocol::Join& m,
                                Instant now) {
   Job& job = found->second;
-  // The plan that was to bring the ranks that were here before is not for those of now.
+  // The next plan would bring the ranks that this node had before, which have changed.
   if (is_on_its_way(job, from)) {
     abort(job, "a rank came or left on " + node_text(config_, from));
     return;
@@ -92,7 +94,7 @@ std::string Coordinator::why_not_late(const Job& job, api::NodeId from,
   return {};
 }
 
-/// Makes a plan with the ranks that have come, as soon as no other change is under way.
+/// Orders a plan with the ranks that have come, as soon as no other change is under way.
 void Coordinator::take_in(Job& job, Instant now) {
   std::vector<api::NodeId> late;
   for (const auto& [node, joining] : job.joining)
@@ -111,7 +113,7 @@ void Coordinator::take_in(Job& job, Instant now) {
     refuse_all_joining(job, "there is no plan with these ranks: " + ordered.error().message, now);
 }
 
-/// The plan that is being prepared brings the ranks of this node.
+/// Whether the plan that is being prepared brings the ranks of this node.
 bool Coordinator::is_on_its_way(const Job& job, api::NodeId node) {
   return job.change && job.joining.contains(node) && job.changed.contains(node);
 }
@@ -127,7 +129,7 @@ void Coordinator::refuse_joining(Job& job, api::NodeId node, const Denial& denia
   job.joining.erase(joining);
 }
 
-/// All of whom no more ranks were awaited at `settled_by`.
+/// Refuses the ranks of all nodes that were settled at `settled_by`.
 void Coordinator::refuse_all_joining(Job& job, const std::string& reason, Instant settled_by) {
   std::vector<api::NodeId> nodes;
   for (const auto& [node, joining] : job.joining)
@@ -135,7 +137,7 @@ void Coordinator::refuse_all_joining(Job& job, const std::string& reason, Instan
   for (const api::NodeId node : nodes) refuse_joining(job, node, {Refusal::kNotFitting, reason});
 }
 
-/// Of a rank that was to join: it costs only that plan.
+/// Handles Leave of a rank that was to join: only the plan that would bring it is given up.
 bool Coordinator::on_leave_before_joining(Job& job, api::NodeId from, const protocol::Leave& m) {
   if (!is_on_its_way(job, from)) return false;
   abort(job, "rank " + std::to_string(m.rank) + " on " + node_text(config_, from) +
@@ -143,8 +145,8 @@ bool Coordinator::on_leave_before_joining(Job& job, api::NodeId from, const prot
   return true;
 }
 
-/// The last round that these ranks take part in is over, and so is what they said of leaving. True
-/// when that ends the job, because all others have left.
+/// Forgets the ranks of a node that a plan has taken out, when their last round is over. Returns
+/// whether this has ended the job, because all other ranks have left.
 bool Coordinator::has_departed(Jobs::iterator found, api::NodeId node) {
   Job& job = found->second;
   const auto departed = job.departing.find(node);
@@ -166,7 +168,7 @@ Instant Coordinator::joining_due(const Job& job) {
   return due;
 }
 
-/// Those that take part in some round that is not over.
+/// All ranks that take part in rounds that are not over, in order.
 std::vector<std::uint16_t> Coordinator::ranks_of(const Job& job) {
   std::vector<std::uint16_t> ranks;
   for (const Hosts* hosts : {&job.joined, &job.departing})

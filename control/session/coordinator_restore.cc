@@ -11,8 +11,8 @@
 namespace gradplane::session {
 namespace {
 
-/// The plan is what a peer has sent. `ranks` are those that it names, in order. Why a job of so
-/// many ranks cannot have it; empty: it can.
+/// Why a job of `world_size` ranks cannot have a plan that names `ranks`, in order; empty: it can.
+/// The plan comes from a peer, so it is not trusted.
 std::string why_not_ranks(const std::vector<std::uint16_t>& ranks, std::uint32_t world_size) {
   if (ranks.empty()) return "the plan that its members have names no ranks";
   if (ranks.back() < world_size) return {};
@@ -22,7 +22,7 @@ std::string why_not_ranks(const std::vector<std::uint16_t>& ranks, std::uint32_t
 
 }  // namespace
 
-/// What all members know of the job, without its plans.
+/// The job as its members have reported it, without its plans.
 Coordinator::Job Coordinator::inherited(const Takeover& from, const api::Plan& plan,
                                         Instant now) const {
   Job job;
@@ -48,8 +48,8 @@ Coordinator::Job Coordinator::inherited(const Takeover& from, const api::Plan& p
   return job;
 }
 
-/// The job was about to begin, and has begun nowhere: its first plan is prepared where it was not.
-/// Returns why that cannot be.
+/// Takes over a job that has begun nowhere: its first plan is prepared where it was not. Returns
+/// why that is not possible; empty: it is.
 std::string Coordinator::resume(const Takeover& from, Instant now) {
   const api::Plan* plan = from.plan(from.first_epoch());
   if (plan == nullptr) return "no node is left on which it runs";
@@ -83,7 +83,7 @@ std::string Coordinator::resume(const Takeover& from, Instant now) {
   return {};
 }
 
-/// The job runs. Returns why it cannot go on.
+/// Takes over a job that runs. Returns why it cannot go on; empty: it can.
 std::string Coordinator::restore(const Takeover& from, Instant now) {
   const std::uint32_t epoch = from.committed_epoch();
   const api::Plan& plan = *from.plan(epoch);
@@ -126,7 +126,8 @@ void Coordinator::count_on_from(std::uint32_t epoch) {
   if (last_epoch_ <= epoch) last_epoch_ = epoch + step;
 }
 
-/// Rounds of the plan before may be open still. If they are not, some node may not have heard it.
+/// Takes over the change to the plan in force: rounds of the plan before may still be open, or some
+/// node may not know that they have ended.
 Status Coordinator::inherit_change(Job& job, const Takeover& from, Instant now) const {
   std::set<api::NodeId> awaited;
   for (const auto& [node, report] : from.reports()) {
@@ -151,7 +152,7 @@ Status Coordinator::inherit_change(Job& job, const Takeover& from, Instant now) 
   return Nothing{};
 }
 
-/// Tells each node what becomes of the plans that it has.
+/// Tells each node what becomes of the plans that it has reported.
 void Coordinator::bring_up(const Job& job, const Takeover& from) {
   const bool all_ended = !job.change || job.change->done();
   for (const auto& [node, report] : from.reports()) {
@@ -168,7 +169,7 @@ void Coordinator::bring_up(const Job& job, const Takeover& from) {
   }
 }
 
-/// Every member has a part of the same row of tables. The longest one is for all.
+/// All members have a beginning of the same sequence of table parts. The longest one goes to all.
 void Coordinator::inherit_tables(Job& job, const Takeover& from) {
   std::map<api::NodeId, std::size_t> sent;
   api::NodeId longest = api::kNoNode;

@@ -25,7 +25,7 @@ void Coordinator::resign() {
   takeovers_.clear();
 }
 
-/// Keeps what comes of a job that is not known yet for the time when it is.
+/// Holds messages about a job that is being taken over until the job is known.
 bool Coordinator::hold(api::NodeId from, const protocol::NodeMessage& message, Instant now) {
   if (takeovers_.empty()) return false;
   const protocol::JobKey key = std::visit([](const auto& m) { return m.key; }, message);
@@ -78,7 +78,7 @@ void Coordinator::on(api::NodeId from, const protocol::Report& m, Instant now) {
   advance(name, now);
 }
 
-/// Jobs that wait may be more than there are slots for a moment: those that run go before them.
+/// Jobs that run take precedence over jobs that wait, so there may be too many jobs for a moment.
 bool Coordinator::has_slot_for_takeover() const {
   const auto taken = std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
     return entry.second.state != JobState::kWaiting;
@@ -86,7 +86,8 @@ bool Coordinator::has_slot_for_takeover() const {
   return static_cast<std::size_t>(taken) + takeovers_.size() < kMaxJobs;
 }
 
-/// From a node that nobody needed when the job was taken over, or that has an earlier run of it.
+/// Answers the Report of a node that was not needed when the job was taken over, or that has an
+/// earlier run of the job.
 void Coordinator::answer_late(const Job& job, api::NodeId from, const protocol::Report& m) {
   const bool same = m.first_epoch == job.first_epoch;
   if (!m.has_job()) return;
@@ -111,7 +112,8 @@ void Coordinator::begin_takeover(api::NodeId from, const protocol::Report& m, In
   outbox_.log(LogLevel::kInfo, job_text(m.label, protocol::job_id_of(m.key)) + ": " +
                                    node_text(config_, from) +
                                    " has a part in it; asking the others what they have");
-  // Ranks that have come before: of nodes that had not heard of the plan, or that want to join.
+  // Ranks that have come before this report are on nodes that did not know of the plan, or they
+  // want to join.
   const auto waiting = jobs_.find(m.key);
   if (waiting == jobs_.end()) return;
   const Job& job = waiting->second;
@@ -145,7 +147,7 @@ void Coordinator::advance(const TakeoverName& name, Instant now) {
   if (takeover->second.is_complete()) settle(name, {}, now);
 }
 
-/// Of one key only the latest run goes on.
+/// Of several runs with one key only the latest goes on.
 std::string Coordinator::why_not_beside_other_run(const TakeoverName& name) const {
   const auto other = jobs_.find(name.first);
   const bool is_earlier = other != jobs_.end() && other->second.state != JobState::kWaiting &&
@@ -153,13 +155,13 @@ std::string Coordinator::why_not_beside_other_run(const TakeoverName& name) cons
   return is_earlier ? kLaterRun : std::string();
 }
 
-/// It is about to take the place of this one.
+/// Ends the run with this key that a later run replaces.
 void Coordinator::end_earlier_run(const protocol::JobKey& key) {
   const auto other = jobs_.find(key);
   if (other != jobs_.end() && other->second.state != JobState::kWaiting) fail(other, kLaterRun);
 }
 
-/// `failed`: why the job cannot go on; empty: what has been reported decides.
+/// Ends a takeover. `failed` says why the job cannot go on; empty: the reports decide.
 void Coordinator::settle(const TakeoverName& name, const std::string& failed, Instant now) {
   auto taken = takeovers_.extract(name);
   if (taken.empty()) return;
@@ -183,7 +185,7 @@ void Coordinator::settle(const TakeoverName& name, const std::string& failed, In
   for (const Takeover::Held& held : takeover.take_held()) on_message(held.from, held.message, now);
 }
 
-/// `is_back`: it can be asked again what it has.
+/// `is_back`: the node can be asked again.
 void Coordinator::lose_in_takeovers(api::NodeId node, const std::string& why, bool is_back,
                                     Instant now) {
   std::vector<TakeoverName> names;
@@ -191,7 +193,7 @@ void Coordinator::lose_in_takeovers(api::NodeId node, const std::string& why, bo
     if (takeover.nodes().contains(node)) names.push_back(name);
   for (const TakeoverName& name : names) {
     const auto takeover = takeovers_.find(name);
-    if (takeover == takeovers_.end()) continue;  // what another one held has ended it
+    if (takeover == takeovers_.end()) continue;  // a message that another one held has ended it
     takeover->second.on_lost(node, why, is_back);
     advance(name, now);
   }

@@ -19,7 +19,7 @@ std::optional<Term> Election::begin(const Term& term, bool is_back, Instant now)
   return ask_next(now);
 }
 
-/// Asks the next group, of the nodes before this one.
+/// Asks the next group of nodes with lower numbers than this one.
 std::optional<Term> Election::ask_next(Instant now) {
   group_.clear();
   for (; next_ < config_.self && group_.size() < size_; ++next_)
@@ -41,14 +41,14 @@ std::optional<Term> Election::on_heard(api::NodeId node) {
       std::find_if(group_.begin(), group_.end(), [node](const Asked& a) { return a.node == node; });
   if (asked == group_.end()) return std::nullopt;
   asked->answered = true;
-  // Nobody who comes before it can still answer.
+  // No node with a lower number is left that could still answer.
   if (asked == group_.begin()) return choose(node);
   return std::nullopt;
 }
 
 std::optional<Term> Election::tick(Instant now) {
   if (!under_way() || now < answer_by_) return std::nullopt;
-  // Whoever was stopped itself must not take its own absence for the silence of others.
+  // If this node itself was stopped, others may have answered meanwhile, so it waits once more.
   if (now - answer_by_ > config_.suspect_after / 2) {
     asked_at_ = now;
     answer_by_ = now + election_patience(config_);

@@ -12,35 +12,36 @@
 
 namespace gradplane::session {
 
-/// So many nodes are asked first whether they live. If none of them answers, twice as many are
-/// asked, and so on: even of a thousand nodes few groups are silent one after the other.
+/// The size of the first group of nodes that is asked whether they live. If none of them answers,
+/// the next group is twice as large, and so on. So there are few groups even in a cluster of a
+/// thousand nodes.
 inline constexpr std::size_t kFirstAsked = 8;
 
-/// How long a node waits for the answers of one group. A node that is lost was silent for
-/// suspect_after already, so nobody waits much longer for the choice than for the suspicion.
+/// How long a node waits for the answers of one group: less than suspect_after, which has already
+/// passed when a coordinator counts as lost.
 Duration election_patience(const SessionConfig& config);
 
-/// How one node chooses another coordinator when it has lost the one of its term: the node with
-/// the lowest number that answers, itself at the latest. Pure.
+/// Chooses another coordinator for one node that has lost the one of its term: the node with the
+/// lowest number that answers, and this node itself if no lower one does. Pure.
 ///
-/// Nodes that make different choices need no vote. Each choice is a term of its own, and the
-/// highest one counts for everybody who hears of it.
+/// Nodes need no vote if they make different choices. Each choice is a term of its own, and every
+/// node follows the highest term of which it hears.
 class Election {
  public:
   explicit Election(const SessionConfig& config) : config_(config) {}
 
-  /// The coordinator of `term` is lost. `is_back`: it answers again, without what it knew.
-  /// The term to follow, or nothing yet.
+  /// The coordinator of `term` is lost. `is_back`: it answers again, but has forgotten everything.
+  /// Returns the term to follow, or nothing yet, as the next two functions do.
   std::optional<Term> begin(const Term& term, bool is_back, Instant now);
   void stop() { group_.clear(); }
   bool under_way() const { return !group_.empty(); }
-  /// This node has said something that is newer than the question.
+  /// This node has sent something after it was asked.
   std::optional<Term> on_heard(api::NodeId node);
   std::optional<Term> tick(Instant now);
   Instant next_deadline() const { return under_way() ? answer_by_ : Instant::never(); }
-  /// Since when an answer counts.
+  /// Only what a node sends after this time counts as an answer.
   Instant asked_at() const { return asked_at_; }
-  /// Marks those that are asked.
+  /// Marks the nodes that are asked, by node id.
   void mark_asked(std::vector<bool>& involved) const;
 
  private:
@@ -53,7 +54,7 @@ class Election {
 
   const SessionConfig& config_;
   Term lost_;
-  api::NodeId next_ = 0;  // whom to ask after the present group
+  api::NodeId next_ = 0;  // the first node to ask after the present group
   std::size_t size_ = kFirstAsked;
   std::vector<Asked> group_;  // in order; empty: no election is under way
   Instant asked_at_;

@@ -11,9 +11,9 @@
 namespace gradplane::session {
 namespace {
 
-/// Buckets come one behind the other during a step; after such a pause all of them are here.
+/// Buckets come one after the other during a step. After such a pause no more are expected.
 constexpr Duration kQuiet = Duration::ms(200);
-/// But a job that never pauses does not wait longer than this for its first bounds.
+/// A job without such a pause gets its first bounds after this time.
 constexpr Duration kLongestWait = Duration::seconds(2);
 
 }  // namespace
@@ -37,7 +37,7 @@ Status JobTables::add(std::span<const std::byte> part, Instant now) {
 std::string JobTables::resolve(const BoundsResolver& resolver) {
   due_ = Instant::never();
   std::set<std::uint32_t> fresh = std::exchange(unresolved_, {});
-  // The members have these from an earlier coordinator, and take no others.
+  // Members have these tables from an earlier coordinator, and accept each table only once.
   std::erase_if(fresh, [this](std::uint32_t bucket) { return restored_.contains(bucket); });
   if (!resolver || fresh.empty()) return {};
   ResolvedBounds resolved = resolver(tables_);

@@ -23,24 +23,24 @@ namespace gradplane::session {
 /// bounds are resolved when no new bucket has come for a while. Until then rounds are exact.
 class JobTables {
  public:
-  /// A part of a table, from the node of rank 0.
+  /// Takes a part of a table, from the node of rank 0.
   Status add(std::span<const std::byte> part, Instant now);
   /// When resolve() is due; never() when nothing is new.
   Instant due() const { return parts_.size() < expected_ ? Instant::never() : due_; }
-  /// Gives the new tables bounds; all members are to have them. Returns the resolver's summary.
+  /// Gives bounds to the new tables, which then go to all members. Returns the resolver's summary.
   std::string resolve(const BoundsResolver& resolver);
-  /// These are the members now. Who has been sent nothing is sent everything.
+  /// Sets the present members. A new member will be sent all parts.
   void set_members(const std::set<api::NodeId>& members);
-  /// An earlier coordinator has given tables bounds: `parts` of them come in order, and these nodes
-  /// have been sent so many.
+  /// An earlier coordinator has given bounds to tables. restore() will get `parts` parts of them,
+  /// in order. `sent` says how many of them each node has.
   void expect(std::size_t parts, std::map<api::NodeId, std::size_t> sent);
-  /// The next of them. False: it was not expected.
+  /// Takes the next expected part. False: none was expected.
   bool restore(std::vector<std::byte> part, float learn_budget);
   bool resolved_before() const { return !parts_.empty(); }
 
-  /// Members that have not been sent everything.
+  /// Members that have not been sent all parts.
   const std::set<api::NodeId>& behind() const { return behind_; }
-  /// The next part for one of those; it counts as sent.
+  /// The next part for one of these members. It then counts as sent.
   std::vector<std::byte> take_part_for(api::NodeId member);
   float learn_budget() const { return learn_budget_; }
 
@@ -52,9 +52,9 @@ class JobTables {
   Instant due_ = Instant::never();
   float learn_budget_ = 0;
   std::vector<std::vector<std::byte>> parts_;  // of all resolved tables, encoded
-  std::size_t expected_ = 0;                   // of those, from an earlier coordinator
-  std::set<std::uint32_t> restored_;           // ids of the tables in them
-  std::map<api::NodeId, std::size_t> sent_;    // of those
+  std::size_t expected_ = 0;                   // how many come from an earlier coordinator
+  std::set<std::uint32_t> restored_;           // ids of the tables that came from there
+  std::map<api::NodeId, std::size_t> sent_;    // how many parts each node has been sent
   std::set<api::NodeId> members_;
   std::set<api::NodeId> behind_;
 };

@@ -11,10 +11,10 @@ using protocol::LinkSample;
 
 namespace {
 
-/// Smaller round trips and losses make no difference to a plan.
+/// Changes among smaller round trips and losses make no difference to a plan.
 constexpr double kLeastRttUs = 200;
 constexpr double kLeastLossPpm = 1000;
-/// Confidence, in percent, that has become so much better is worth a report.
+/// An increase of the confidence, in percent, that is worth a report.
 constexpr int kMoreConfidence = 25;
 
 bool differ(double a, double b, double least) {

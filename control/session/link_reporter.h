@@ -13,24 +13,24 @@
 
 namespace gradplane::session {
 
-/// Between two reports of a node.
+/// The shortest time between two reports of a node.
 inline constexpr Duration kLinkReportInterval = Duration::ms(500);
 /// A value is reported when it has changed by more than this part of itself.
 inline constexpr double kLinkReportChange = 0.1;
-/// Or when it was measured again, and so long after it was reported last.
+/// A value that was measured again without a change is reported after this time.
 inline constexpr Duration kLinkConfirmAfter = Duration::seconds(10);
 
-/// Whether somebody who plans with the one sample should hear of the other.
+/// Whether two samples of a link differ so much that a plan could differ.
 bool differs(const protocol::LinkSample& a, const protocol::LinkSample& b);
 
 /// Chooses which samples of its incoming links a node reports to the coordinator. Pure.
 class LinkReporter {
  public:
-  /// `samples` are those of now, of each sender at most one. Returns those that are to be sent now:
-  /// the ones that were reported longest ago first, and at most kMaxReportedLinks.
+  /// `samples` are the present samples, at most one of each sender. Returns those that are due, at
+  /// most kMaxReportedLinks. Those that were reported longest ago come first.
   std::vector<protocol::LinkSample> select(std::span<const protocol::LinkSample> samples,
                                            Instant now);
-  /// Whoever coordinates knows nothing of what was reported.
+  /// Forgets what was reported, because a new coordinator does not know it.
   void forget() { reported_.clear(); }
 
  private:

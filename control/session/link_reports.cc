@@ -19,7 +19,7 @@ std::uint32_t older_by(std::uint32_t age_ms, Duration time) {
   return static_cast<std::uint32_t>(std::min<std::int64_t>(ms, protocol::kMaxLinkAgeMs));
 }
 
-/// A lower bound leaps only upwards.
+/// Whether the rate has leapt. A lower bound can only leap upwards.
 bool leaps(const LinkSample& before, const LinkSample& now) {
   const auto was = static_cast<double>(before.bits_per_s);
   const auto is = static_cast<double>(now.bits_per_s);

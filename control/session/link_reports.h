@@ -15,31 +15,31 @@
 
 namespace gradplane::session {
 
-/// Links of which a coordinator keeps samples: more than any network of a planner has links.
+/// The most links of which a coordinator keeps samples: as many as a planner's network may have.
 inline constexpr std::size_t kMaxLinkSamples = std::size_t{1} << 16;
-/// After this time a sample is forgotten. Planners of trees count on none of some minutes ago.
-/// Where a plan has selections, a sample counts until its pair has its turn again.
+/// After this time a sample is forgotten. Planners of trees forget samples after some minutes. But
+/// under a plan with selections a sample counts until its pair has its turn again.
 inline constexpr Duration kLinkSampleKept = Duration::ms(protocol::kMaxLinkAgeMs);
 
 /// A rate that has changed by more than this factor is a leap. Measurements differ by less.
 inline constexpr double kLeap = 1.3;
-/// Links change together, and those that nobody fills are measured some seconds after the others.
-/// So nobody plans until no rate has leapt for so long,
+/// Links change together, and links that nothing fills are measured some seconds after the others.
+/// So planning waits until no rate has leapt for this time.
 inline constexpr Duration kReportsCalm = Duration::ms(1500);
-/// or so long after the first leap.
+/// Planning waits at most this time after the first leap.
 inline constexpr Duration kReportsSettle = Duration::seconds(5);
 static_assert(kReportsCalm < kReportsSettle);
 
-/// What the coordinator has heard of links, of every reporter. Pure.
+/// The samples of links that members have reported to the coordinator. Pure.
 class LinkReports {
  public:
-  /// Takes what the member on `from` says of its incoming links. Returns how many samples it
-  /// refuses: of links that no such member has, or beyond kMaxLinkSamples.
+  /// Takes the samples that the member on `from` has of its incoming links. Returns how many were
+  /// refused, because such a link cannot exist, or because there are kMaxLinkSamples already.
   std::size_t add(api::NodeId from, const protocol::ReportLinks& report, std::size_t nodes,
                   Instant now);
-  /// All that is kept, with its age now.
+  /// All samples, with their present ages.
   std::vector<protocol::LinkSample> samples(Instant now) const;
-  /// Another number whenever a plan could be another one because of what was reported.
+  /// A number that changes whenever the samples have changed so much that a plan could.
   std::uint64_t version() const { return version_; }
   /// When most of the links that have changed together are known.
   Instant settled_at() const {
@@ -57,7 +57,7 @@ class LinkReports {
 
   std::map<std::pair<api::NodeId, api::NodeId>, Held> held_;  // by sender and receiver
   std::uint64_t version_ = 0;
-  Instant leaps_began_ = Instant::from_ns(INT64_MIN / 4);  // the newest that follow each other
+  Instant leaps_began_ = Instant::from_ns(INT64_MIN / 4);  // first of the newest row of leaps
   Instant leapt_at_ = leaps_began_;
 };
 

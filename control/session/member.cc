@@ -164,8 +164,8 @@ void Member::on(const protocol::Refused& m) {
   }
   outbox_.failures.push_back({job.id, job.label, m.reason, Instant()});
   outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": refused: " + m.reason);
-  // A Join that names the refused ranks may be on its way, and the coordinator may take it: so the
-  // last that it hears names the ranks that are left.
+  // An older Join with the refused ranks may be under way, and the coordinator may accept it. So
+  // the last Join that it gets must name only the ranks that are left.
   if (job.ranks.size() < before) send_join(job, ranks_of(job));
   if (job.ranks.empty()) jobs_.erase(found);
 }
@@ -191,7 +191,8 @@ void Member::notify(const Job& job, const RankNotice& notice) {
 void Member::tell_waiting(Job& job, protocol::Waiting waiting) {
   job.waiting = std::move(waiting);
   notify(job, job.waiting);
-  // A line whenever half of them have come, so that many ranks make few lines.
+  // There is a line whenever half of the missing ranks have come, so that many ranks cause only a
+  // few lines.
   const std::uint32_t missing = job.waiting.missing_count;
   if (missing == 0 || missing > job.logged_missing / 2) return;
   job.logged_missing = missing;

@@ -26,14 +26,15 @@ namespace gradplane::session {
 ///                          the job runs elsewhere, answers when its engine is ready
 ///   prepared -> ready      on Commit: the ranks may begin
 ///   ready    -> ready      on Prepare of another plan: the node answers when its engine is ready.
-///                          Commit puts that plan in force, Abort makes the node forget it
+///                          Commit puts this plan in force, Abort makes the node forget it
 ///   any      -> gone       on Failed or Finished, (waiting) when the last rank has left, or
 ///   (ready)
 ///                          on Dismiss, when the last plan with a part for this node has ended
 ///                          everywhere
 ///
-/// A job goes on when its coordinator is lost. To the next one the node reports what it has of the
-/// job, so it keeps what no coordinator could know otherwise: plans, tables, and who has left.
+/// A job goes on when its coordinator is lost. The node then reports the job to the next
+/// coordinator. So it keeps what the next one cannot know otherwise: plans, tables, and which ranks
+/// have left.
 class Member {
  public:
   Member(const SessionConfig& config, Outbox& outbox);
@@ -41,11 +42,11 @@ class Member {
   Status attach(const NewRank& rank, Instant now);
   void detach(RankHandle handle, bool clean);
   void memory_freed(RankHandle handle) { users_.erase(handle); }
-  /// From the coordinator. False: a message that no coordinator sends to a member.
+  /// Takes a message of the coordinator. False: no coordinator sends such a message to a member.
   bool on_message(const protocol::NodeMessage& message, Instant now);
   void on_coordinator_connected();
   void on_coordinator_lost(const std::string& why);
-  /// Another node coordinates from now on, or the same one anew: it gets all jobs reported.
+  /// A new term has begun, perhaps with the same coordinator. All jobs are reported to it.
   void on_new_term();
   void on_job_error(std::uint32_t job_id, const std::string& text);
   void on_bucket_refused(std::uint32_t job_id, const std::string& text);
@@ -54,18 +55,18 @@ class Member {
   void on_plan_ended(std::uint32_t job_id, std::uint32_t epoch);
   Status replan(AskerHandle asker, const protocol::JobKey& key, const PlanChoice& choice,
                 Instant now);
-  /// What lies in a bucket of this rank's job. Each bucket once.
+  /// Describes the tensors in a bucket of this rank's job. Call it once for each bucket.
   void describe(RankHandle handle, const api::BucketBounds& table);
   void tick(Instant now);
   Instant next_deadline() const;
-  /// Sends the coordinator one part of a table, when some is left. False: none is.
+  /// Sends the coordinator the next part of a table. False: there is none.
   bool send_table_part();
 
-  /// There is something for which the coordinator must live.
+  /// Whether the node needs a coordinator that lives.
   bool needs_coordinator() const { return !jobs_.empty() || !questions_.empty(); }
   bool has_jobs() const { return !jobs_.empty(); }
-  /// A job that runs has prepared a plan. It opens no round from its horizon on until its
-  /// coordinator says what becomes of that plan.
+  /// Whether some running job has prepared a plan. It opens no round from its horizon on until its
+  /// coordinator commits or aborts this plan.
   bool waits_for_word() const;
   std::optional<protocol::JobKey> key_of(std::uint32_t job_id) const;
   std::vector<JobView> views() const;
@@ -76,11 +77,11 @@ class Member {
     std::uint32_t epoch = 0;
     PlanKind kind = PlanKind::kStar;
     std::vector<api::Member> members;
-    bool has_part = false;             // this node
-    bool answered = false;             // the coordinator may commit it
+    bool has_part = false;             // whether this node is a member
+    bool answered = false;             // whether the coordinator was told that it is prepared
     std::vector<std::byte> plan = {};  // encoded
   };
-  /// A rank that has left a job under way.
+  /// A rank that has left a running job.
   struct Gone {
     std::uint16_t rank = 0;
     bool clean = false;
@@ -91,18 +92,17 @@ class Member {
     JobState state = JobState::kWaiting;
     std::uint32_t user = kNoUser;  // of its ranks here
     Instant since;
-    std::uint32_t attempt = 0;        // while waiting; 0: no rank of ours began it
-    std::uint32_t first_epoch = 0;    // from Prepare on; names the job
-    std::uint32_t newest_epoch = 0;   // that was ever prepared here
+    std::uint32_t attempt = 0;        // of the ranks here; 0: none of them began the job
+    std::uint32_t first_epoch = 0;    // names the job from Prepare on
+    std::uint32_t newest_epoch = 0;   // of the newest plan that was ever prepared here
     std::uint32_t epoch = 0;          // of the plan in force; 0 before the first Commit
-    PlanKind kind = PlanKind::kStar;  // of that plan, or of the first one; as the two below
+    PlanKind kind = PlanKind::kStar;  // of the plan in force, or of the first one, as the two below
     std::vector<api::Member> members;
     bool has_part = true;
     std::uint32_t activation_round = 0;
-    std::uint32_t ending = 0;  // the epoch before, while it has open rounds here; or 0
-    std::uint32_t epoch_before =
-        0;                        // until it has ended at all ranks as far as is known here; or 0
-    std::vector<std::byte> plan;  // in force, encoded
+    std::uint32_t ending = 0;  // epoch of the plan before, while it has open rounds here; else 0
+    std::uint32_t epoch_before = 0;  // the same, until this node knows that it has ended everywhere
+    std::vector<std::byte> plan;     // in force, encoded
     std::vector<std::byte> plan_before;
     std::uint32_t plan_before_epoch = 0;
     std::optional<Next> next;
@@ -112,13 +112,13 @@ class Member {
     std::vector<LocalRank> ranks;
     protocol::Waiting waiting;                  // what the ranks were told last
     std::uint32_t logged_missing = UINT32_MAX;  // how many were missing when it was last logged
-    // Of rank 0's buckets, if it is here, and how many of them this coordinator was sent.
+    // The tables of rank 0, if it is here, and how many parts this coordinator was sent.
     std::vector<std::vector<std::byte>> table_parts;
     std::size_t described = 0;
-    TableCollector bounds;                            // what the coordinator sends
-    std::vector<protocol::BucketBounds> bound_parts;  // of whole tables
+    TableCollector bounds;                            // joins the coordinator's tables
+    std::vector<protocol::BucketBounds> bound_parts;  // of complete tables
     std::vector<protocol::BucketBounds> open_parts;   // of the table that has come in part
-    std::optional<std::size_t> sends_back;            // how many of the former were asked and sent
+    std::optional<std::size_t> sends_back;            // bound_parts sent since AskTables; none: no
   };
   using Jobs = std::map<protocol::JobKey, Job>;
 
@@ -170,7 +170,7 @@ class Member {
   std::map<RankHandle, std::uint32_t> users_;  // until memory_freed()
   std::uint32_t last_attempt_ = 0;
   ReplanQuestions questions_;
-  std::string coordinator_trouble_;  // why it cannot be reached; empty: nothing known
+  std::string coordinator_trouble_;  // why it cannot be reached; empty: it can, as far as known
 };
 
 }  // namespace gradplane::session

@@ -55,7 +55,7 @@ Status Member::attach(const NewRank& rank, Instant now) {
   return Nothing{};
 }
 
-/// What can be said of a rank whatever its job is.
+/// Why a rank is refused whatever its job is.
 std::optional<Denial> Member::why_not(const NewRank& rank) const {
   if (rank.world_size == 0 || rank.world_size > kMaxRanks || rank.rank >= rank.world_size)
     return Denial{Refusal::kNotFitting, "rank " + std::to_string(rank.rank) + " of " +
@@ -114,8 +114,8 @@ std::string Member::same_number(const JobKey& key) const {
   return {};
 }
 
-/// Of a job that is not here yet: what keeps it from waiting here. A node cannot tell what users
-/// hold elsewhere, so it takes no slot from anyone; the coordinator chooses who gives way.
+/// Why a new job may not wait here. A node does not know what users hold elsewhere, so it displaces
+/// no job; the coordinator chooses which gives way.
 std::optional<Denial> Member::why_no_wait(const NewRank& rank) const {
   if (const std::string why = same_number(rank.key); !why.empty())
     return Denial{Refusal::kNotFitting, why};
@@ -125,7 +125,7 @@ std::optional<Denial> Member::why_no_wait(const NewRank& rank) const {
   return no_slot(jobs_.size(), who);
 }
 
-/// What keeps a job from being installed. Jobs that wait are no hindrance.
+/// Why a job cannot be installed. Jobs that wait take no slot here.
 std::optional<Denial> Member::why_no_slot(const JobKey& key) const {
   if (!jobs_.contains(key)) {
     if (const std::string why = same_number(key); !why.empty())
@@ -160,7 +160,8 @@ void Member::detach(RankHandle handle, bool clean) {
   }
 }
 
-/// The coordinator ends the wait, and names who is missing; this is for when it cannot be heard.
+/// When this node ends the wait of a job. The coordinator does that, and names who is missing; this
+/// node only does it while the coordinator cannot be reached.
 Instant Member::wait_ends(const Job& job) const {
   if (job.state != JobState::kWaiting || coordinator_trouble_.empty()) return Instant::never();
   return job.since + config_.quotas.wait;
@@ -187,7 +188,7 @@ void Member::send_join(const Job& job, std::vector<std::uint16_t> ranks) {
       protocol::Join{job.key, job.attempt, job.user, job.world_size, std::move(ranks), job.label});
 }
 
-/// Ends a job that waits, and takes back what its ranks asked the coordinator for.
+/// Ends a job that waits, and withdraws its ranks at the coordinator.
 void Member::give_up(Jobs::iterator job, const std::string& reason) {
   send_join(job->second, {});
   end(job, reason);

@@ -16,7 +16,7 @@ void Member::on(const protocol::Prepare& m, Instant now) {
   const bool is_over = found != jobs_.end() && found->second.state != JobState::kWaiting &&
                        found->second.first_epoch != m.first_epoch && found->second.ranks.empty();
   if (is_over) {
-    // Nobody could begin the job anew while the ranks of its earlier run are in it.
+    // The job has no ranks here, and it can only begin anew when its earlier run has ended.
     end(found, "the job has begun anew elsewhere");
     found = jobs_.end();
   }
@@ -48,8 +48,8 @@ void Member::on(const protocol::Prepare& m, Instant now) {
     return;
   }
   install(m, std::move(plan.value()), now);
-  // The engine answers for a job that runs elsewhere: once that plan is committed, there is no way
-  // back.
+  // For a job that runs elsewhere, the engine answers when it is ready, because a committed plan
+  // cannot be refused.
   if (m.epoch == m.first_epoch)
     outbox_.tell_coordinator(protocol::Prepared{m.key, m.epoch, false, 0});
 }
@@ -57,8 +57,8 @@ void Member::on(const protocol::Prepare& m, Instant now) {
 void Member::decline(const protocol::Prepare& m, const std::string& reason) {
   outbox_.log(LogLevel::kWarn, job_text(m.label, protocol::job_id_of(m.key)) + ": " + reason);
   outbox_.tell_coordinator(protocol::PlanRefused{m.key, m.epoch, reason});
-  // The coordinator forgets these ranks with the epoch that they do not know of; so they end too,
-  // and take back what they may have asked for since.
+  // The coordinator forgets these ranks together with the plan. So they end here, too, and withdraw
+  // a Join that may be under way.
   const auto found = jobs_.find(m.key);
   if (found == jobs_.end() || found->second.state != JobState::kWaiting ||
       found->second.attempt != m.attempt)
@@ -66,13 +66,13 @@ void Member::decline(const protocol::Prepare& m, const std::string& reason) {
   give_up(found, reason);
 }
 
-/// What any plan must be that names this node: whole, and with the ranks that are here.
+/// Decodes a plan, and checks that it is valid and has the ranks that are here.
 Result<api::Plan> Member::decode(const protocol::Prepare& m,
                                  const std::vector<std::uint16_t>& local_ranks) const {
   Result<api::Plan> plan = decode_plan(m.plan);
   if (!plan.ok()) return plan;
   if (plan.value().epoch != m.epoch) return Error{"the plan is of another epoch"};
-  // The ranks are told a number of selections once, and go by it under every plan.
+  // Ranks are told the number of selections only once, so every plan must have the same.
   if (plan.value().selections.size() != m.settings.selections)
     return Error{"the plan has " + std::to_string(plan.value().selections.size()) +
                  " selections, and its coordinator's file asks for " +
@@ -86,7 +86,7 @@ Result<api::Plan> Member::decode(const protocol::Prepare& m,
     if (member.node == config_.self) planned_ranks = member.ranks;
   }
   std::sort(planned_ranks.begin(), planned_ranks.end());
-  // A plan without this node takes its ranks out.
+  // A plan without this node is valid: it takes the ranks here out.
   if (has_part(plan.value()) && planned_ranks != local_ranks)
     return Error{"a rank came or left while the plan was made"};
   const Status good = config_.check_plan(plan.value());
@@ -99,7 +99,7 @@ bool Member::has_part(const api::Plan& plan) const {
                      [&](const api::Member& member) { return member.node == config_.self; });
 }
 
-/// Of a job that begins here, alone or as a part that it gets while it runs elsewhere.
+/// The plan of a job that begins on this node, although it may run elsewhere already.
 Result<api::Plan> Member::acceptable_plan(const protocol::Prepare& m) const {
   const auto found = jobs_.find(m.key);
   std::vector<std::uint16_t> local_ranks;
@@ -116,7 +116,7 @@ Result<api::Plan> Member::acceptable_plan(const protocol::Prepare& m) const {
   return plan;
 }
 
-/// Of a job that runs here.
+/// A further plan of a job that runs here.
 Result<api::Plan> Member::further_plan(const Job& job, const protocol::Prepare& m) const {
   if (job.next)
     return Error{"epoch " + std::to_string(job.next->epoch) + " is being prepared here already"};
@@ -171,7 +171,7 @@ void Member::on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::ui
 void Member::on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text) {
   const auto found = find_preparing(job_id, epoch);
   if (found == jobs_.end()) {
-    // Of a plan that is committed there is no way back. Of one that was aborted nobody cares.
+    // A refusal after the commit ends the job. A refusal after an abort does not matter.
     const bool is_in_force = std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
       return entry.second.id == job_id && entry.second.epoch == epoch;
     });
@@ -202,7 +202,7 @@ void Member::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch) {
 
 void Member::on(const protocol::EndPlan& m) {
   const auto found = jobs_.find(m.key);
-  // It may have ended here already. But ranks may wait until it has ended at all others, too.
+  // The plan may have ended here already, but ranks may wait until it has ended everywhere.
   if (found == jobs_.end() || m.epoch == 0 || found->second.epoch_before != m.epoch) {
     ignore("end", m.epoch);
     return;
@@ -266,7 +266,7 @@ void Member::on(const protocol::Abort& m) {
   }
   Job& job = found->second;
   if (!job.ranks.empty() && job.state == JobState::kPrepared) {
-    end(found, m.reason);  // they were to join
+    end(found, m.reason);  // the ranks were to join by this plan
     return;
   }
   outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": epoch " + std::to_string(m.epoch) +
@@ -285,7 +285,7 @@ void Member::ignore(const char* message, std::uint32_t epoch) {
                  std::to_string(epoch) + ", which is not expected now");
 }
 
-/// What is under way of a plan that is to come, for people.
+/// Says to people how far a change of the plan is.
 std::string Member::change_text(const Job& job) {
   if (job.state == JobState::kReady && job.next)
     return "epoch " + std::to_string(job.next->epoch) +

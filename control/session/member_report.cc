@@ -11,7 +11,7 @@ void Member::on_new_term() {
   for (auto& [key, job] : jobs_) {
     job.described = 0;
     job.sends_back.reset();
-    // Only whole tables: nobody else may have the rest of one that has come in part.
+    // Only complete tables are kept: no other node may have the rest of an incomplete one.
     job.bounds.drop_open();
     job.open_parts.clear();
     if (job.state == JobState::kWaiting)
@@ -60,7 +60,7 @@ void Member::on(const protocol::AskReport& m) {
 
 void Member::on(const protocol::AskPlan& m) {
   const auto found = find(m.key, m.first_epoch);
-  if (found == jobs_.end()) return;  // it has ended since, and has said so
+  if (found == jobs_.end()) return;  // the job has ended since, and the coordinator was told
   const Job& job = found->second;
   protocol::PlanIs answer{m.key, m.first_epoch, m.epoch, {}};
   if (m.epoch == job.epoch) answer.plan = job.plan;

@@ -14,13 +14,13 @@
 
 namespace gradplane::session {
 
-/// Collects the messages and actions of Member and Coordinator. SessionManager takes them out.
-/// It also tells both of them who coordinates.
+/// Collects the messages and actions of Member and Coordinator. SessionManager takes them out. Both
+/// also learn here which node coordinates.
 struct Outbox {
   struct Letter {
     api::NodeId node = api::kNoNode;
-    bool to_coordinator = false;  // or to the member on that node: one node may be both
-    Term term;                    // in which it was written
+    bool to_coordinator = false;  // else to the member on this node; a node may be both
+    Term term;                    // the term in which it was written
     protocol::NodeMessage message;
   };
 
@@ -30,10 +30,10 @@ struct Outbox {
   void tell_member(api::NodeId node, protocol::NodeMessage message) {
     letters.push_back({node, false, term, std::move(message)});
   }
-  /// Who coordinates now.
+  /// The node that coordinates now.
   api::NodeId coordinator() const { return term.coordinator; }
   void count(Refusal refusal) { ++refusals[static_cast<std::size_t>(refusal)]; }
-  /// A message about a plan came twice, late or out of order, and is ignored.
+  /// Counts and logs a message about a plan that came twice, late or out of order.
   void ignore(std::string text) {
     ++stale_plan_messages;
     log(LogLevel::kDebug, std::move(text));
@@ -41,13 +41,13 @@ struct Outbox {
   void act(Action action) { actions.push_back(std::move(action)); }
   void log(LogLevel level, std::string text) { act(LogLine{level, std::move(text)}); }
 
-  Term term;  // that this node follows
+  Term term;  // the term that this node follows
   std::deque<Letter> letters;
-  std::vector<FailureView> failures;  // without their time
+  std::vector<FailureView> failures;  // their time is set later
   std::deque<Action> actions;
-  RefusalCounters refusals{};             // since the start; not emptied
-  std::uint64_t stale_plan_messages = 0;  // the same
-  std::uint64_t bad_link_samples = 0;     // the same
+  RefusalCounters refusals{};             // since the start
+  std::uint64_t stale_plan_messages = 0;  // since the start
+  std::uint64_t bad_link_samples = 0;     // since the start
 };
 
 }  // namespace gradplane::session

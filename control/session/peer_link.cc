@@ -36,7 +36,7 @@ PeerLink::PeerLink(const LinkConfig& config, Instant now)
 
 void PeerLink::send(std::span<const std::byte> message, Instant now) {
   if (!wants_contact()) begin_contact(now);
-  // Whoever sends to a peer that is known to be silent wants to hear that it still is.
+  // The sender wants to hear that the peer is still silent, even if that was reported before.
   if (!connected()) silence_reported_ = false;
   if (!outgoing_.push(message)) {
     lose("lets too many messages pile up", now);
@@ -96,7 +96,7 @@ void PeerLink::adopt(std::uint64_t incarnation, Instant now) {
 
 void PeerLink::tick(Instant now) {
   if (!wants_contact()) return;
-  // Whoever was stopped itself must not take its own absence for the silence of others.
+  // If this node itself was stopped, its own pause must not count as silence of the peer.
   if (now - next_deadline() > config_.suspect_after / 2) quiet_since_ = now;
   if (now - quiet_since_ >= suspicion()) {
     const std::string why = "has been silent for " + seconds_text(now - quiet_since_);
@@ -132,7 +132,7 @@ void PeerLink::reset(Instant now) {
   incoming_.clear();
   peer_incarnation_ = 0;
   state_since_ = now;
-  // A conversation that was open on the other side must not go on there: a new name for ours.
+  // A new incarnation makes sure that the peer ends the old conversation, too.
   if (spoke) incarnation_ += 0x9e3779b97f4a7c15;
   if (incarnation_ == 0) incarnation_ = 1;
   begin_contact(now);
@@ -200,7 +200,7 @@ void PeerLink::emit(std::uint8_t flags, std::uint64_t echo, std::uint32_t sequen
   d.destination_incarnation = destination_incarnation;
   d.timestamp = static_cast<std::uint64_t>(now.count_ns());
   d.echo = echo;
-  // To any other incarnation these numbers would speak of frames that it never sent.
+  // Another incarnation of the peer has not sent the frames that these fields acknowledge.
   if (destination_incarnation == peer_incarnation_) {
     d.acknowledged = incoming_.acknowledged();
     d.selective = incoming_.selective();
@@ -211,7 +211,8 @@ void PeerLink::emit(std::uint8_t flags, std::uint64_t echo, std::uint32_t sequen
 }
 
 void PeerLink::note_alive(const Datagram& datagram, Instant now) {
-  // What comes again, or late, may be a recording: it says nothing about the peer's present state.
+  // A datagram that comes again or late may be a replay. It says nothing about the peer's present
+  // state.
   if (datagram.timestamp <= newest_timestamp_) return;
   newest_timestamp_ = datagram.timestamp;
   heard_at_ = now;
@@ -221,7 +222,7 @@ void PeerLink::note_alive(const Datagram& datagram, Instant now) {
 }
 
 void PeerLink::sample_rtt(std::uint64_t echo, Instant now) {
-  // A live peer that is shown a recording of ours answers with a fresh timestamp and an old echo.
+  // An old echo may answer a replay of our datagram, although the peer's timestamp is new.
   if (echo <= newest_echo_) return;
   newest_echo_ = echo;
   const Duration rtt = now - Instant::from_ns(static_cast<std::int64_t>(echo));

@@ -23,14 +23,14 @@ struct LinkConfig {
   Duration suspect_after;
 };
 
-/// So many heartbeats without an answer make it doubtful that a peer lives. Both sides send them,
-/// so where a tenth of all packets is lost, that happens by chance once in millions of times.
+/// After so many heartbeats without an answer it is doubtful whether a peer lives. Both sides send
+/// heartbeats, so even with a loss of 10 % that happens by chance only once in millions of times.
 inline constexpr std::int64_t kHeartbeatsToDoubt = 4;
 
-/// What happened on a link since it was asked last, in this order.
+/// What has happened on a link since the last report, in this order.
 struct LinkReport {
-  std::string lost;        // not empty: why all that was agreed with this peer is void
-  bool connected = false;  // a fresh conversation has begun
+  std::string lost;        // not empty: why everything agreed with this peer is void
+  bool connected = false;  // a new conversation has begun
   std::vector<std::vector<std::byte>> messages;
 };
 
@@ -44,25 +44,28 @@ struct LinkReport {
 /// its present state. So a datagram that was delayed or recorded can neither open nor end a
 /// conversation.
 ///
-/// It cannot keep a conversation alive either. Only a datagram that was sent later than all earlier
-/// received ones breaks the silence, and only the echo of a later timestamp measures a round trip.
+/// Such a datagram cannot keep a conversation alive either. Only a datagram that was sent later
+/// than all received before ends the silence, and only the echo of a later timestamp measures a
+/// round trip.
 ///
 /// A side that restarts, or gives the other up after silence, takes a new incarnation. The other
-/// side sees the new incarnation and reports `lost` too. So either both sides go on or both know
-/// that they do not.
+/// side sees the new incarnation and reports `lost`, too. So either both sides go on, or both know
+/// that the conversation has ended.
 class PeerLink {
  public:
   PeerLink(const LinkConfig& config, Instant now);
 
-  /// Queues a message (1..kMaxNodeMessageBytes). A full queue gives the peer up: `lost`.
+  /// Queues a message (1..kMaxNodeMessageBytes). If the queue is full, the peer is given up and the
+  /// report says `lost`.
   void send(std::span<const std::byte> message, Instant now);
-  /// A datagram of this peer that decode_datagram() accepted. kCount, or why it was dropped.
+  /// Takes a datagram of this peer that decode_datagram() has accepted. Returns kCount, or why the
+  /// datagram was dropped.
   DatagramDrop receive(const Datagram& datagram, Instant now);
   void tick(Instant now);
 
   /// While watched, the peer gets heartbeats, and its silence is reported.
   void set_watched(bool watched, Instant now);
-  /// Drops the conversation, without a report here; the peer will notice.
+  /// Ends the conversation without a report here. The peer will notice.
   void reset(Instant now);
 
   LinkReport take_report();
@@ -73,14 +76,14 @@ class PeerLink {
   bool has_room_for_table() const { return outgoing_.size() < kTableFrames; }
   bool connected() const { return peer_incarnation_ != 0; }
   bool watched() const { return watched_; }
-  /// When a datagram came that was sent later than all before it; Instant(): none has.
+  /// When the last datagram came that was sent later than all before it; Instant(): none has.
   Instant heard_at() const { return heard_at_; }
   /// Smoothed round trip; zero until measured.
   Duration rtt() const { return srtt_; }
   /// The time of silence after which the peer counts as dead.
   Duration suspicion() const;
-  /// When this silence will have lasted so long that the peer may be dead: heartbeats that it
-  /// should have answered are missing. Not before `since` plus that time.
+  /// When the present silence will have lasted for kHeartbeatsToDoubt heartbeats. Not before
+  /// `since` plus that time.
   Instant doubtful_at(Instant since) const;
   std::uint64_t retransmissions() const { return retransmissions_; }
 
@@ -102,8 +105,8 @@ class PeerLink {
   std::uint64_t incarnation_;
   std::uint64_t peer_incarnation_ = 0;  // 0: not connected
   Instant state_since_;                 // when incarnation_ or peer_incarnation_ changed last
-  std::uint64_t newest_timestamp_ = 0;  // heard from peer_incarnation_
-  std::uint64_t newest_echo_ = 0;       // heard at all: it is of our own clock
+  std::uint64_t newest_timestamp_ = 0;  // received from peer_incarnation_
+  std::uint64_t newest_echo_ = 0;       // received from any incarnation, because the clock is ours
 
   SendStream outgoing_;
   ReceiveStream incoming_;
@@ -113,7 +116,7 @@ class PeerLink {
   bool watched_ = false;
   bool silence_reported_ = false;
   Instant heard_at_ = Instant::from_ns(0);
-  Instant quiet_since_;  // the later of: heard last, contact wanted, woke from a pause of our own
+  Instant quiet_since_;  // the latest of: heard last, contact wanted, end of a pause of this node
   Instant next_ping_ = Instant::never();
   Duration ping_interval_;
   Duration srtt_;

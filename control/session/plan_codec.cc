@@ -31,33 +31,35 @@ constexpr unsigned kRelayCountBits = bits_for(kMaxRelays);
 constexpr unsigned kRouteCountBits = 16;
 constexpr unsigned kSoundingCountBits = bits_for(kMaxSoundings);
 constexpr unsigned kSelectionCountBits = bits_for(kMaxSelections);
-/// Of a plan with selections: it has a tree for each member.
+/// The most members of a plan with selections, because it has a tree for each.
 constexpr std::size_t kMaxSelectingMembers = kMaxTrees;
 constexpr std::size_t kMaxSelectionsBytes =
     kMaxSelections * kMaxSelectingMembers * (kMaxSelectingMembers - 1) / 8;
-/// Of one tree of such a plan: its weight, and three runs at most in places of a byte each.
+/// The size of one tree of such a plan: its weight, its root, and at most three runs of two places,
+/// where a place takes one byte.
 constexpr std::size_t kStarBytes = 4 + 2 + 3 * 2;
 static_assert(kMaxSelectionsBytes + kMaxSelectingMembers * (kStarBytes + 4) + 4 * kMaxSoundings +
                       64 <
                   protocol::kMaxPlanBytes,
               "the largest plan with selections fits, beside members and soundings");
-/// So many are remembered of each member.
+/// The most neighbours that are remembered of each member.
 constexpr std::size_t kMaxNeighbours = 31;
 static_assert(bits_for(kMaxNeighbours) + kNodeBits <= 8 * sizeof(api::NodeId),
               "no parent takes more than a node's number, as planners count on");
 
-/// A member that is the next node, and has the next rank alone. Most are, and take one bit.
+/// The member that is expected next: the next node, with the next rank only. Most members are as
+/// expected, and take one bit.
 struct Foretold {
   std::uint32_t node = 0;
   std::uint32_t rank = 0;
 };
 
-/// Of a member in the plan. That of a parent who does not exist is one behind the last member's.
+/// The index of a member in the plan. For no parent it is the number of members.
 using Place = std::size_t;
 constexpr Place kNoPlace = SIZE_MAX;
 
-/// Who was next to whom in the trees so far. Trees of one network use the same edges again, in
-/// either direction: so most parents are named by their number among a few neighbours.
+/// The neighbours of members in the trees so far. Trees over one network use the same edges again,
+/// in either direction, so most parents can be named by a number among a few neighbours.
 class Neighbours {
  public:
   explicit Neighbours(std::size_t members) : of_(members) {}
@@ -86,7 +88,7 @@ class PlanWriter {
         place_of_(kMaxNodes, kNoPlace),
         neighbours_(plan.members.size()) {}
 
-  /// Nothing: the plan breaks a bound, or names a node that is no member.
+  /// The encoded plan; nothing if it breaks a bound, or names a node that is no member.
   std::optional<std::vector<std::byte>> write() {
     if (!within_limits()) return std::nullopt;
     out_.write(plan_.epoch, kNumberBits);
@@ -168,7 +170,7 @@ class PlanWriter {
     out_.write(tree.weight, kNumberBits);
     write_place(place_of(tree.root));
     const std::vector<Run> runs = runs_of(tree.parent);
-    // A run takes two places, a parent alone some bits or one place.
+    // A run takes two places, a single parent some bits or one place.
     const bool as_runs = runs.size() * 4 < tree.parent.size();
     write_place(as_runs ? runs.size() : 0);
     if (as_runs) {
@@ -214,8 +216,8 @@ class PlanWriter {
       for (Place m = 0; m < plan_.members.size(); ++m) write_receivers(m, selection.receivers[m]);
   }
 
-  /// A bit for each other member. It cannot say more than who they are: so no order but the
-  /// ascending one, nobody twice, and not the sender.
+  /// Writes a bit for each other member. Bits cannot express an order, so receivers must be
+  /// ascending, without repetition and without the sender.
   void write_receivers(Place sender, const std::vector<api::NodeId>& receivers) {
     std::vector<bool> receives(plan_.members.size());
     for (const api::NodeId node : receivers) receives[place_of(node)] = true;

@@ -48,7 +48,7 @@ void Redraw::on_failure(const RedrawSettings& settings) {
   const Duration pause = settings.every * (std::int64_t{1} << failures_);
   next_at_ = std::max(begun_at_, asked_at_) +
              std::min(pause, std::max(kLongestRedrawPause, settings.every));
-  asked_version_.reset();  // what was asked for is still wanted
+  asked_version_.reset();  // the planner must be asked about this network again
 }
 
 Instant Redraw::due(std::uint64_t version, const RedrawSettings& settings) const {

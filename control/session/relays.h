@@ -11,8 +11,8 @@
 
 namespace gradplane::session {
 
-/// How long a plan waits for nodes without ranks to say that they are there. Later they are left
-/// out of it.
+/// How long a plan waits for nodes without ranks to answer. Nodes that have not answered by then
+/// are left out of it.
 inline constexpr Duration kRelayGrace = Duration::ms(500);
 
 /// Which of the nodes that may sum without ranks answer the coordinator. It asks them while it has
@@ -25,19 +25,19 @@ class Relays {
     nodes_.erase(self);
   }
 
-  /// The coordinator has its first job. From now on it asks them. What they have said before does
-  /// not count: nobody noticed whether they were lost since.
+  /// The coordinator has its first job, and asks the nodes from now on. Earlier answers do not
+  /// count, because nobody has watched since then whether they were lost.
   void watch(Instant now);
-  /// It answers.
+  /// The node answers.
   void on_connected(api::NodeId node);
   void on_lost(api::NodeId node);
 
-  /// When plans need not wait any more: all answer, or those that do not have had time to.
+  /// When plans need not wait any more: all nodes answer, or kRelayGrace is over.
   Instant settled_at() const { return silent_.empty() ? Instant() : settled_at_; }
-  /// Those that do not answer.
+  /// The nodes that do not answer.
   const std::set<api::NodeId>& silent() const { return silent_; }
   const std::set<api::NodeId>& nodes() const { return nodes_; }
-  /// Another number whenever a plan could be another one.
+  /// A number that changes whenever a plan could change.
   std::uint64_t version() const { return version_; }
 
  private:

@@ -20,7 +20,7 @@ Status ReplanQuestions::ask(AskerHandle asker, const protocol::JobKey& key,
     return Error{"node " + config_.node_names[config_.self] + " has asked for " +
                  std::to_string(open_.size()) + " new plans and waits; try again in a moment"};
   if (++last_ticket_ == 0) ++last_ticket_;
-  // As long as the coordinator may take, and once more its time to notice that we are gone.
+  // As long as the coordinator may take, and suspect_after for the loss of the coordinator.
   open_[last_ticket_] = {
       asker, now + kReplanWait + kPlanningLimit + prepare_timeout(config_) + config_.suspect_after};
   outbox_.tell_coordinator(

@@ -13,25 +13,25 @@
 
 namespace gradplane::session {
 
-/// Questions of one node's operators that may be unanswered at a time.
+/// The most unanswered questions of one node's operators.
 inline constexpr std::size_t kMaxReplanQuestions = 16;
-/// How long the coordinator keeps a question that comes while a plan is not wholly in force.
+/// How long the coordinator keeps a question that comes during a change of the plan.
 inline constexpr Duration kReplanWait = Duration::seconds(5);
 
 /// How long a planner may take.
 inline constexpr Duration kPlanningLimit = Duration::seconds(30);
 
-/// How long the coordinator waits for all nodes to prepare a plan. A silent node is noticed after
-/// suspect_after; this is for one that lives and does not answer.
+/// How long the coordinator waits until all nodes have prepared a plan. A silent node is given up
+/// after suspect_after; this limit is for a node that lives and does not answer.
 Duration prepare_timeout(const SessionConfig& config);
 
-/// What operators on this node have asked the coordinator and were not answered yet. Pure;
-/// everything it wants done goes to the outbox.
+/// The questions of operators on this node that the coordinator has not answered. Pure; messages
+/// and actions go to the outbox.
 class ReplanQuestions {
  public:
   ReplanQuestions(const SessionConfig& config, Outbox& outbox) : config_(config), outbox_(outbox) {}
 
-  /// An Error: it is refused at once.
+  /// Sends a question to the coordinator. An Error: it is refused at once.
   Status ask(AskerHandle asker, const protocol::JobKey& key, const PlanChoice& choice, Instant now);
   void on_answer(const protocol::ReplanAnswer& answer);
   void on_coordinator_lost(const std::string& reason);

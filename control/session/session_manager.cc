@@ -68,7 +68,7 @@ void SessionManager::on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, 
 
 void SessionManager::on_links(std::span<const protocol::LinkSample> samples, Instant now) {
   const auto link = links_.find(outbox_.coordinator());
-  // A report may wait, and other messages had better not wait behind it.
+  // A report can wait until there is room, so that other messages do not wait behind it.
   const bool has_room = link == links_.end() || link->second.has_room_for_table();
   if (!member_.has_jobs() || !has_room) return;
   std::vector<protocol::LinkSample> news = link_reporter_.select(samples, now);
@@ -151,8 +151,8 @@ PeerLink& SessionManager::touch(api::NodeId node, Instant now) {
 }
 
 void SessionManager::deliver(Instant now) {
-  // A report makes letters, a letter may lose a link (its queue is full), which makes a report.
-  // Each turn of that ends a job or empties a queue, so it comes to an end.
+  // Reports lead to letters, and a letter may lose a link whose queue is full, which leads to a
+  // report. Each turn ends a job or empties a queue, so the loop ends.
   take_reports(now);
   do {
     deliver_letters(now);

@@ -32,36 +32,38 @@ using DropCounters = std::array<std::uint64_t, static_cast<std::size_t>(Datagram
 ///
 /// The first coordinator is the one of the configuration. A node that has jobs and loses its
 /// coordinator chooses another one (Election) and reports its jobs there. A coordinator that has
-/// jobs keeps in contact with all that might coordinate besides it, so that of two the one of the
-/// lower term learns it and gives way. While rounds wait for its word, a node looks for another
-/// coordinator before it gives the silent one up, and a coordinator that lives loses by it its
-/// office, plans that are not committed, and ranks that were to join.
+/// jobs keeps in contact with all nodes that might coordinate besides it. So of two coordinators
+/// the one of the lower term hears of the other and gives way. While rounds wait for Commit or
+/// Abort, a node looks for another coordinator before it gives the silent one up (doubt). If the
+/// silent one lives, it then stops coordinating, and loses plans that are not committed and ranks
+/// that were to join.
 ///
 /// The caller takes actions after every call until there are none. It calls tick() at
-/// next_deadline(). If a tick is late by half of suspect_after, this node itself was paused, and no
-/// peer is suspected for that time.
+/// next_deadline(). If a tick is late by half of suspect_after, this node itself was paused, and
+/// the pause does not count as silence of its peers.
 class SessionManager {
  public:
   explicit SessionManager(SessionConfig config);
   SessionManager(const SessionManager&) = delete;
   SessionManager& operator=(const SessionManager&) = delete;
 
-  /// A rank has come. An Error: it cannot take part, and is not kept; the text is for its user.
+  /// A rank wants to attach. An Error: it cannot take part, and is not kept; the text is for its
+  /// user.
   Status attach(const NewRank& rank, Instant now);
   /// The connection of a rank has ended. Does nothing for a handle that is not attached.
   void detach(RankHandle handle, bool clean, Instant now);
   /// The memory of a detached rank has been freed. Until then the rank counts towards the quota of
   /// its user.
   void memory_freed(RankHandle handle) { member_.memory_freed(handle); }
-  /// The body of a control datagram, from whomever.
+  /// Takes the body of a control datagram. It need not come from a peer.
   void on_datagram(std::span<const std::byte> bytes, Instant now);
-  /// The engine cannot go on with a job, e.g. because two ranks submitted unlike rounds.
+  /// The engine cannot go on with a job, for example because of a mismatch.
   void on_job_error(std::uint32_t job_id, const std::string& text, Instant now);
-  /// A job has to do without a bucket (InstallBounds, describe_bucket). Its rounds stay exact; but
-  /// under bounded staleness the job ends, because exchanges of the bucket would wait for ever.
+  /// A job has to do without a bucket (InstallBounds, describe_bucket), whose rounds stay exact.
+  /// Under bounded staleness the job ends, because exchanges of the bucket would wait for ever.
   void on_bucket_refused(std::uint32_t job_id, const std::string& text, Instant now);
-  /// The engine is ready for a plan (PreparePlan), and opens no round from `horizon` on until
-  /// CommitPlan or AbortPlan; or it cannot get ready.
+  /// The engine has prepared a plan (PreparePlan), and opens no round from `horizon` on until
+  /// CommitPlan or AbortPlan. Or it cannot prepare the plan.
   void on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::uint32_t horizon,
                         Instant now);
   void on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text,
@@ -70,10 +72,10 @@ class SessionManager {
   void on_plan_ended(std::uint32_t job_id, std::uint32_t epoch, Instant now);
   /// The answer to MakePlan.
   void on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, Instant now);
-  /// What the engine has measured by now of the links from other nodes, of each sender at most one.
-  /// The coordinator hears of it as far as it is news.
+  /// Takes the engine's present samples of the links from other nodes, at most one of each sender.
+  /// Samples that have changed are reported to the coordinator.
   void on_links(std::span<const protocol::LinkSample> samples, Instant now);
-  /// Whether anybody wants to hear it.
+  /// Whether on_links() has any effect.
   bool wants_links() const { return member_.has_jobs(); }
   /// An operator wants another plan for a job that has a part on this node or is coordinated here.
   /// The answer is one AnswerReplan, within a bounded time. An Error: it is refused at once.
@@ -89,16 +91,16 @@ class SessionManager {
 
   std::vector<JobView> jobs() const;
   std::vector<PeerView> peers(Instant now) const;
-  /// Of the coordinator; on other nodes it is empty.
+  /// What the coordinator knows; empty on other nodes.
   TopologyView topology(Instant now) const { return coordinator_.topology(now); }
-  /// The node that coordinates, as far as this one knows.
+  /// The node that coordinates, as far as this node knows.
   api::NodeId coordinator() const { return outbox_.coordinator(); }
   bool coordinates() const { return coordinator() == config_.self; }
   /// The last kFailuresKept jobs that ended here for a reason, oldest first.
   const std::deque<FailureView>& failures() const { return failures_; }
   TermView term() const { return {outbox_.term, term_since_, election_.under_way()}; }
   const DropCounters& drops() const { return drops_; }
-  /// Ranks and jobs that this node gave no room, or no room any more.
+  /// How many ranks and jobs this node has refused or displaced.
   const RefusalCounters& refusals() const { return outbox_.refusals; }
 
  private:
@@ -133,12 +135,12 @@ class SessionManager {
   Coordinator coordinator_;
   LinkReporter link_reporter_;
   Election election_;
-  bool is_doubt_ = false;  // why the last election began: the coordinator is not lost
-  Instant doubt_since_;    // this node itself was stopped until then, or alone
+  bool is_doubt_ = false;  // the last election began in doubt: the coordinator is not lost
+  Instant doubt_since_;    // silence of the coordinator before this time does not count
   Instant term_since_;
   std::map<api::NodeId, PeerLink> links_;
-  std::set<api::NodeId> touched_;     // links that may have something to report or to send
-  bool involvement_changed_ = false;  // the nodes to watch may be others than before
+  std::set<api::NodeId> touched_;     // links that may have reports or datagrams
+  bool involvement_changed_ = false;  // the nodes to watch may have changed
   DropCounters drops_{};
   std::deque<FailureView> failures_;
 };

@@ -47,7 +47,7 @@ void SessionManager::on_coordinator_lost(const LinkReport& report, Instant now) 
   involvement_changed_ = true;
 }
 
-/// When the silence of the coordinator will have lasted too long for rounds that wait for its word.
+/// When this node doubts its coordinator: it has been silent too long, and rounds wait for it.
 Instant SessionManager::doubt_at() const {
   if (coordinates() || election_.under_way() || !member_.waits_for_word()) return Instant::never();
   const auto link = links_.find(outbox_.coordinator());
@@ -57,23 +57,23 @@ Instant SessionManager::doubt_at() const {
 void SessionManager::tick_election(Instant now) {
   std::optional<Term> choice = election_.tick(now);
   if (choice && is_doubt_ && choice->coordinator == config_.self) {
-    // Nobody answers, so it may be this node that is cut off.
+    // No node answers, so this node may be the one that is cut off.
     end_doubt(now);
     choice.reset();
   }
   follow_choice(choice, now);
   const Instant due = doubt_at();
   if (due > now) return;
-  // Whoever was stopped itself must not take its own absence for the silence of others.
+  // If this node itself was stopped, its own pause must not count as silence of the coordinator.
   if (now - due > config_.heartbeat)
     doubt_since_ = now;
   else
     doubt_coordinator(now);
 }
 
-/// Another node asks all members what they have, and then either everybody has the plan or nobody.
-/// The link to the silent coordinator stays as it is: if it lives, it must not take this node for
-/// lost.
+/// Looks for another coordinator. That one will ask all members what they have, and then either all
+/// have the plan or none. The link to the silent coordinator stays as it is: if the coordinator
+/// lives, it must not take this node for lost.
 void SessionManager::doubt_coordinator(Instant now) {
   is_doubt_ = true;
   outbox_.log(LogLevel::kWarn, node_text(config_, outbox_.coordinator()) +
@@ -83,7 +83,7 @@ void SessionManager::doubt_coordinator(Instant now) {
   involvement_changed_ = true;
 }
 
-/// The coordinator is waited for again, as long as at first.
+/// Waits for the coordinator again, for as long as before.
 void SessionManager::end_doubt(Instant now) {
   is_doubt_ = false;
   doubt_since_ = now;
@@ -97,7 +97,7 @@ void SessionManager::follow_choice(const std::optional<Term>& choice, Instant no
   follow(*choice, now);
 }
 
-/// From now on only what is said in this term counts here.
+/// Follows a term: from now on, messages of lower terms are ignored.
 void SessionManager::follow(const Term& term, Instant now) {
   std::vector<bool> involved(config_.node_names.size());
   if (coordinates()) coordinator_.mark_involved(involved);
@@ -115,7 +115,7 @@ void SessionManager::follow(const Term& term, Instant now) {
                                      " coordinate first, and that of this node " +
                                      node_text(config_, config_.coordinator) +
                                      " (cluster.coordinator); use one configuration on all nodes");
-  // Those whose jobs were coordinated here have to report them there.
+  // The members of jobs that were coordinated here must report them to the new coordinator.
   for (std::size_t i = 0; i < involved.size(); ++i) {
     const auto node = static_cast<api::NodeId>(i);
     if (involved[i] && node != config_.self) tell_term(node, now);
@@ -124,8 +124,8 @@ void SessionManager::follow(const Term& term, Instant now) {
   link_reporter_.forget();
 }
 
-/// A node that may coordinate besides this one: the first one of the configuration, and all that
-/// others choose before this one.
+/// Whether a node may coordinate besides this one: the coordinator of the configuration, and all
+/// nodes with lower numbers, which an election prefers.
 bool SessionManager::is_rival(api::NodeId node) const {
   if (!coordinates() || node == config_.self) return false;
   return node < config_.self || node == config_.coordinator;

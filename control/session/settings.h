@@ -8,8 +8,8 @@
 
 namespace gradplane::session {
 
-/// What to tell the operator when two nodes' settings differ; empty: they are the same. The nodes
-/// are named as in "node w1".
+/// Says to the operator how the settings of two nodes differ; empty: they do not. The nodes are
+/// named as in "node w1".
 std::string difference_text(const protocol::JobSettings& ours, const std::string& our_node,
                             const protocol::JobSettings& theirs, const std::string& their_node);
 

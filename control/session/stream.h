@@ -15,14 +15,14 @@
 
 namespace gradplane::session {
 
-/// Frames that may be on their way at a time: what a selective acknowledgement can name.
+/// The most frames in flight: as many as a selective acknowledgement can name.
 inline constexpr std::uint32_t kLinkWindow = 32;
-/// Frames that may wait for one peer. A peer that lets more pile up is given up.
+/// The most frames that may wait for one peer. A peer with more is given up.
 inline constexpr std::size_t kMaxQueuedFrames = 1024;
 inline constexpr std::size_t kMaxFramesPerMessage =
     (protocol::kMaxNodeMessageBytes + kMaxFrameBytes - 1) / kMaxFrameBytes;
-/// Parts of tables are queued only while fewer frames than this wait for their peer. So they keep
-/// the window full, and no other message waits long behind them.
+/// Parts of tables are queued only while fewer frames than this wait for the peer. So the window
+/// stays full, and no other message waits long behind them.
 inline constexpr std::size_t kTableFrames = kLinkWindow;
 inline constexpr std::size_t kMaxFramesPerTablePart =
     (protocol::kMaxBucketPartBytes + kMaxFrameBytes) / kMaxFrameBytes + 1;
@@ -31,23 +31,24 @@ static_assert(kMaxFramesPerMessage * kMaxJobs + kTableFrames + kMaxFramesPerTabl
               "the longest plan of every job can wait at the same time, and a part of a table");
 
 /// The sending half of a link. It cuts messages into frames, keeps the frames until they are
-/// acknowledged, and says which frame is due. It knows neither the peer nor a clock.
+/// acknowledged, and tells which frame is due. It has neither a peer nor a clock.
 class SendStream {
  public:
   struct Frame {
     std::vector<std::byte> body;
     std::uint8_t flags = 0;
     std::uint32_t tries = 0;
-    Instant due;  // of its next transmission
+    Instant due;  // when it is sent next
     bool acknowledged = false;
   };
 
-  /// False, and nothing queued, when kMaxQueuedFrames would be exceeded.
+  /// Queues a message. False: kMaxQueuedFrames would be exceeded, and nothing was queued.
   bool push(std::span<const std::byte> message);
   void on_ack(std::uint32_t acknowledged, std::uint32_t selective);
-  /// The first frame of the window that is due, or nullptr. The caller sends it and moves its due.
+  /// The first frame of the window that is due, or null. The caller sends it and sets its next due
+  /// time.
   Frame* next_due(Instant now, std::uint32_t& sequence);
-  /// When next_due() gives something; never(): nothing waits.
+  /// When next_due() will return a frame; never(): none waits.
   Instant next_deadline() const;
   bool empty() const { return frames_.empty(); }
   std::size_t size() const { return frames_.size(); }
@@ -58,7 +59,7 @@ class SendStream {
   std::uint32_t first_sequence_ = 0;  // of frames_.front()
 };
 
-/// The receiving half: puts frames back in order and messages back together, once each.
+/// The receiving half. It puts frames in order, and delivers each message once.
 class ReceiveStream {
  public:
   /// Accepts the frame of a datagram and appends the messages that it completes. Returns kCount

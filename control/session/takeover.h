@@ -21,45 +21,47 @@
 
 namespace gradplane::session {
 
-/// How long a node that begins to coordinate a job waits for all that its members have of it. A
-/// member that is dead is noticed after suspect_after; questions follow one another.
+/// How long a new coordinator waits for the members' reports of a job. It notices a dead member
+/// after suspect_after, and asks several questions one after the other.
 Duration takeover_limit(const SessionConfig& config);
 
-/// All nodes together send no more of one job while they are asked: their ranks join and leave, and
-/// one node describes all buckets. A message counts with its bytes and what it takes beside them.
+/// The most bytes of messages about one job that are held during its takeover: ranks join and
+/// leave, and one node describes all buckets. Each message counts kHeldMessageBytes more.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{48} << 20;
 inline constexpr std::size_t kHeldMessageBytes = 512;
-/// One of a bucket: offset, elements, bound, reason, name and an empty rule.
+/// A tensor of a bucket: offset, elements, bound, reason, name and an empty rule.
 inline constexpr std::size_t kMaxDescribedTensorBytes = 4 + 4 + 4 + 1 + 2 + kMaxTensorNameBytes + 2;
 static_assert(kMaxHeldBytes >=
                   2 * kMaxTensorsPerJob * (kMaxDescribedTensorBytes + 2) +
                       2 * kMaxNodes * (2 * kHeldMessageBytes + protocol::kMaxNodeTextBytes),
               "every honest job fits, and twice over");
 
-/// Two nodes that take over jobs of one coordinator do not count on from the same number.
+/// A new coordinator adds a random step up to this to the newest epoch, so that two nodes that take
+/// over jobs of one coordinator do not use the same epochs.
 inline constexpr std::uint32_t kLargestEpochStep = 0xfffff;
-/// No job has so many plans. A coordinator that counted on from more might come to the end.
+/// The highest epoch that a report may have. No job has so many plans, and a coordinator that went
+/// on from a higher one might run out of numbers.
 inline constexpr std::uint32_t kMaxReportedEpoch = 0xefffffff;
 static_assert(kMaxReportedEpoch < UINT32_MAX - 100 * kLargestEpochStep);
 
-/// Why a node hears that a job, or a plan, does not go on there.
+/// Reasons that a node is told when a job or a plan does not go on there.
 inline constexpr const char* kWithoutNode = "the job goes on, or has begun anew, without this node";
 inline constexpr const char* kChangeLost =
     "the node that coordinated it was lost; ask again for another plan";
 
-/// What the nodes with a part in one job have reported of it to a node that begins to coordinate.
+/// The reports about one job that a new coordinator collects from the nodes with a part in it.
 /// Pure.
 ///
-/// Everybody who has a part in a plan that some node has is asked: in the plan in force, in one
-/// that is prepared, and in the one before while it has open rounds. Nobody who has answered takes
-/// orders from an earlier coordinator any more. So when all have answered, nothing changes but by
-/// this one.
+/// It asks every node with a part in any plan that some node has: the plan in force, one that is
+/// prepared, and the one before while it has open rounds. A node that has answered takes no more
+/// orders from an earlier coordinator. So when all have answered, only this coordinator can change
+/// the job.
 class Takeover {
  public:
   struct Held {
     api::NodeId from = api::kNoNode;
     protocol::NodeMessage message;
-    std::size_t bytes = 0;  // that it counts as
+    std::size_t bytes = 0;  // what it counts towards kMaxHeldBytes
   };
 
   Takeover(const protocol::JobKey& key, std::uint32_t first_epoch, Instant until)
@@ -67,42 +69,43 @@ class Takeover {
 
   void on_report(api::NodeId from, const protocol::Report& report);
   void on_plan(std::uint32_t epoch, api::Plan plan);
-  /// `is_back`: it answers again, but what was agreed with it before is void. If it has not
-  /// reported yet, that was of an earlier time, and it is asked once more.
+  /// `is_back`: the node answers again, but everything agreed with it before is void. If it has not
+  /// reported yet, it is asked once more.
   void on_lost(api::NodeId node, const std::string& why, bool is_back);
-  /// It no longer prepares this plan.
+  /// The node no longer prepares this plan.
   void on_refused(api::NodeId from, std::uint32_t epoch);
-  /// For later, when the job is known. False: it would be more than a takeover keeps.
+  /// Holds a message until the job is known. False: kMaxHeldBytes would be exceeded.
   [[nodiscard]] bool hold(api::NodeId from, protocol::NodeMessage message);
   std::deque<Held> take_held();
 
-  /// Asks whom and what has to be asked. Each question once. One plan at a time: so the plans of
-  /// all jobs find room on the link of a node that has them all.
+  /// Sends the questions that are open, each once. It asks for one plan at a time, so that the
+  /// plans of all jobs fit the link of a node that has them all.
   void ask(Outbox& outbox);
-  /// All have answered or are lost, and every plan is known.
+  /// Whether all nodes have answered or are lost, and every plan is known.
   bool is_complete() const;
-  /// Who has not answered.
+  /// The nodes that have not answered.
   std::set<api::NodeId> awaited() const;
-  /// Who has not answered, or has not sent a plan that it was asked for.
+  /// The nodes that have not answered, or have not sent a plan for which they were asked.
   std::set<api::NodeId> silent() const;
 
   const protocol::JobKey& key() const { return key_; }
   std::uint32_t first_epoch() const { return first_epoch_; }
   Instant until() const { return until_; }
   const std::map<api::NodeId, protocol::Report>& reports() const { return reports_; }
-  /// What this node has reported; nullptr: it is lost, or has nothing of the job.
+  /// The report of a node; null: it is lost, or knows nothing of the job.
   const protocol::Report* job_at(api::NodeId node) const;
   std::string why_not_at(api::NodeId node) const;
   const api::Plan* plan(std::uint32_t epoch) const;
-  /// The newest plan that is in force anywhere; 0: none.
+  /// The epoch of the newest plan that is in force anywhere; 0: none.
   std::uint32_t committed_epoch() const;
   std::uint32_t newest_epoch() const;
-  /// The ranks that have said last that they wait on this node.
+  /// The last Join of a node, with the ranks that wait there.
   const protocol::Join* waiting_at(api::NodeId node) const;
-  /// Whose quota the job counts against: of the users of its ranks the one with the lowest number.
-  /// Root is that only if all are root's, because root has no quota. Nobody has said who opened it.
+  /// The user whose quota the job counts against. As nobody reports who opened the job, it is the
+  /// user of its ranks with the lowest uid. It is root only if all ranks are root's, because root
+  /// has no quota.
   std::uint32_t user() const;
-  /// All that have to do with the job, as far as they live.
+  /// All live nodes that have to do with the job.
   std::set<api::NodeId> nodes() const;
 
  private:
@@ -116,7 +119,7 @@ class Takeover {
   std::map<api::NodeId, std::string> lost_;
   std::map<std::uint32_t, api::Plan> plans_;  // by epoch
   std::set<api::NodeId> asked_;
-  std::map<std::uint32_t, api::NodeId> plan_asked_;  // whom, by epoch
+  std::map<std::uint32_t, api::NodeId> plan_asked_;  // by epoch: the node that was asked for it
   std::deque<Held> held_;
   std::size_t held_bytes_ = 0;
 };

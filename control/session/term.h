@@ -16,9 +16,9 @@
 
 namespace gradplane::session {
 
-/// Names who coordinates. Everything that nodes say to each other carries the sender's term. A node
-/// that hears of a higher term follows it, and ignores what was said in a lower one. Of two terms
-/// with the same number the one of the node with the higher number is higher, so no two nodes
+/// Says which node coordinates. Every message between nodes carries the sender's term. A node that
+/// hears of a higher term follows it, and ignores messages of lower terms. Of two terms with the
+/// same number, the one whose coordinator has the higher node id is higher. So no two nodes
 /// coordinate in one term.
 struct Term {
   std::uint32_t number = 0;  // how often a node has chosen another coordinator
@@ -26,24 +26,24 @@ struct Term {
   auto operator<=>(const Term&) const = default;
 };
 
-/// For people: who coordinates, as this node knows.
+/// Which node coordinates, as far as this node knows, for people.
 struct TermView {
   Term term;
   Instant since;              // when this node began to follow it
   bool is_searching = false;  // the coordinator is lost or silent, and this node looks for another
 };
 
-/// What a link carries, in network order: number u32, coordinator u16, and a node message. Without
-/// a message it only tells the term.
+/// The payload of a link, in network byte order: number u32, coordinator u16, and a node message.
+/// Without a message it only tells the term.
 struct Envelope {
   Term term;
   std::span<const std::byte> message;
 };
 inline constexpr std::size_t kTermBytes = 4 + 2;
-/// No cluster has so many elections.
+/// The highest number of a term. No cluster has so many elections.
 inline constexpr std::uint32_t kMaxTermNumber = 0x7fffffff;
-/// So many elections a node may have missed. A term further on is none that others have come to,
-/// and a node that followed one might find no number for the next.
+/// The most elections that a node may have missed. A term with a higher number is no honest one,
+/// and a node that followed it might find no number for the next.
 inline constexpr std::uint32_t kMaxTermStep = 0xfffff;
 static_assert(kMaxTermStep < kMaxTermNumber && kMaxTermNumber < UINT32_MAX - kMaxTermStep);
 static_assert(protocol::kMaxPlanBytes + protocol::kMaxNodeTextBytes + 128 + kTermBytes <=

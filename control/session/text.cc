@@ -15,7 +15,7 @@ namespace gradplane::session {
 
 namespace {
 
-/// "rank 3", "ranks 0, 1 and 2"; of many the first are named.
+/// "rank 3", "ranks 0, 1 and 2". Of many only the first are named.
 template <typename Name>
 std::string list_text(const char* word, std::size_t count, Name name) {
   constexpr std::size_t kNamed = 8;

@@ -12,7 +12,7 @@
 #include "dataplane/api/plan.h"
 #include "dataplane/base/time.h"
 
-/// What a SessionManager knows, for people: copies, to be formatted by telemetry.
+/// Copies of what a SessionManager knows. telemetry formats them for people.
 namespace gradplane::session {
 
 enum class JobState : std::uint8_t { kWaiting, kPrepared, kReady };
@@ -28,9 +28,9 @@ struct JobView {
   std::uint32_t first_epoch = 0;  // names the job while it runs; 0: no plan yet
   std::uint32_t epoch = 0;        // of the plan in force; 0: no plan yet
   PlanKind plan_kind = PlanKind::kStar;
-  std::string plan_change;  // the plan that is to come, and for whom it waits; empty: none
+  std::string plan_change;  // the next plan, and the nodes for which it waits; empty: none
   JobState state = JobState::kWaiting;
-  std::uint32_t user = UINT32_MAX;  // of its ranks here; the last number: of none
+  std::uint32_t user = UINT32_MAX;  // of its ranks here; UINT32_MAX: it has none
   std::uint32_t world_size = 0;
   std::string label;
   std::vector<RankView> ranks;         // the ones that this node knows of
@@ -41,10 +41,10 @@ struct JobView {
 
 /// What was predicted for a job when a planner was asked last.
 struct PlanOutlook {
-  PlanKind planner = PlanKind::kStar;  // that the job's plans come from
-  std::optional<Duration> time;        // under the plan in force; nothing: not known
+  PlanKind planner = PlanKind::kStar;  // the planner of the job
+  std::optional<Duration> time;        // under the plan in force; none: not known
   Instant at;
-  std::string decision;  // why there is this plan and no other one
+  std::string decision;  // why the job has this plan and no other one
 };
 struct PlanView {
   std::uint32_t job_id = 0;
@@ -52,13 +52,13 @@ struct PlanView {
   api::Plan plan;  // in force
   std::optional<PlanOutlook> outlook;
   Duration outlook_age;
-  std::vector<api::NodeId> roots = {};  // that an operator asked for: redraws keep them; none: any
-  Duration alone_for = {};              // for so long all rounds have been of that plan
+  std::vector<api::NodeId> roots = {};  // an operator's choice, which redraws keep; empty: any
+  Duration alone_for = {};              // for how long only this plan has had open rounds
 };
 /// What a coordinator knows of the network and of the trees over it.
 struct TopologyView {
-  std::vector<protocol::LinkSample> links;  // of all reporters, with their age now
-  std::vector<api::NodeId> silent;          // may sum without ranks, and do not answer
+  std::vector<protocol::LinkSample> links;  // of all reporters, with their present ages
+  std::vector<api::NodeId> silent;          // nodes without ranks that may sum but do not answer
   std::vector<PlanView> plans;
 };
 
@@ -73,7 +73,7 @@ struct PeerView {
   api::NodeId node = api::kNoNode;
   bool connected = false;
   bool watched = false;
-  std::optional<Duration> silence;  // since it was heard last; nothing: never
+  std::optional<Duration> silence;  // since it was heard last; none: it never was
   Duration rtt;
   std::uint64_t retransmissions = 0;
 };
