@@ -17,7 +17,7 @@ constexpr std::size_t kRuleColumns = 44;
 constexpr std::size_t kNodeColumns = 20;
 constexpr std::size_t kLabelColumns = 40;
 
-/// Learned bounds are known where the tensor is gathered, and nowhere else.
+/// The bound of a tensor. A learned bound is known only where the tensor is gathered.
 std::string bound_text(const BoundsTensor& tensor, bool gathered_here) {
   if (!gathered_here && tensor.why == "learned") return "-";
   return tensor.bound > 0 ? percent_text(tensor.bound) : "exact";

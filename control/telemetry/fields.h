@@ -9,8 +9,8 @@
 #include "control/telemetry/rounds.h"
 #include "control/telemetry/status.h"
 
-/// The JSON members of every status struct, listed once for both directions. An archive is called
-/// with a name and a field for each.
+/// The JSON members of every status struct, listed once for both directions. The archive is called
+/// with the name and the field of each member.
 namespace gradplane::telemetry {
 
 template <typename S, typename Struct>

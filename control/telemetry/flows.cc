@@ -21,7 +21,7 @@ constexpr std::size_t kLabelColumns = 40;
 
 using Words = std::pair<std::string_view, std::string_view>;
 
-/// What a limit means; a controller's window and pacing have a reason besides.
+/// What a limit means. Where the controller's window or pacing limits, the flow has a reason.
 constexpr std::array<Words, 4> kLimitWords = {{
     {"application", "nothing is queued"},
     {"peer", "it does not answer"},
@@ -48,7 +48,7 @@ std::string_view words_of(const std::array<Words, N>& table, std::string_view na
   return {};
 }
 
-/// Why a flow is limited as it is; a newer daemon's words as they are.
+/// Why a flow is limited. Reasons of a newer daemon are shown as they are.
 std::string why_text(const FlowStatus& flow) {
   std::string_view words = words_of(kLimitWords, flow.limit);
   if (words.empty()) words = words_of(kReasonWords, flow.reason);
@@ -59,7 +59,7 @@ std::string rtt_text(std::uint64_t ns) {
   return ns == 0 ? "-" : duration_text(ns);
 }
 
-/// Nothing in the last second, which is not a rate.
+/// The rate of the last second; "idle" if nothing was sent.
 std::string sent_text(std::uint64_t bits_per_second) {
   return bits_per_second == 0 ? "idle" : rate_text(bits_per_second);
 }
@@ -90,7 +90,7 @@ std::string table_of(const JobStatus& job) {
   return table.text(2);
 }
 
-/// A status has room for so much, and what else it tells goes first.
+/// Says how many flows were left out because the status would be too long.
 std::string omitted_text(const JobStatus& job) {
   if (job.flows_omitted == 0) return {};
   if (!job.flows.empty()) return fmt::format("  and {} more, left out here\n", job.flows_omitted);
@@ -98,8 +98,8 @@ std::string omitted_text(const JobStatus& job) {
                      job.flows_omitted);
 }
 
-/// How this node shares its own link among those that send to it; what it sends itself goes by what
-/// the peers say.
+/// How this node grants its own link to those that send to it. What it sends itself depends on the
+/// grants of its peers.
 std::string grants_text(const JobStatus& job) {
   if (job.grant_policy.empty()) return {};
   const std::string policy = ", grants " + printable(job.grant_policy);

@@ -6,10 +6,11 @@
 
 #include "control/telemetry/status.h"
 
-/// What each flow of a status does and what limits it: gradplane flows. Control thread only.
+/// The output of gradplane flows: what each flow of a status does, and what limits it. Control
+/// thread only.
 namespace gradplane::telemetry {
 
-/// For a person: a table for each job that runs.
+/// Text for a person, with a table for each job that runs.
 std::string flows_text(const StatusReport& report);
 /// The same as one JSON list, an object for each job that runs.
 std::string flows_json(const StatusReport& report);

@@ -7,7 +7,7 @@
 namespace gradplane::telemetry {
 namespace {
 
-// Ranks, peers and links that a shortened report keeps at first.
+// How many ranks, peers and links a shortened report keeps at first.
 constexpr std::size_t kMaxKept = std::max(kMaxRanks, kMaxNodes);
 
 StatusReport shortened(const StatusReport& report, std::size_t flows, std::size_t others) {
@@ -15,7 +15,7 @@ StatusReport shortened(const StatusReport& report, std::size_t flows, std::size_
   shorten(shorter.peers, others, shorter.peers_omitted);
   shorten(shorter.links, others, shorter.links_omitted);
   for (JobStatus& job : shorter.jobs) {
-    // Ranks of this host first: nobody else reports those.
+    // Ranks of this host come first, because no other node reports them.
     std::stable_partition(job.ranks.begin(), job.ranks.end(),
                           [](const RankStatus& rank) { return rank.attached; });
     shorten(job.ranks, others, job.ranks_omitted);
@@ -50,7 +50,7 @@ double PollStatus::busy_share() const {
 
 std::string to_json(const StatusReport& report, std::size_t max_bytes) {
   std::string text = dump(report);
-  // Flows first: they say how a job runs, and ranks and peers whether it does.
+  // Flows are left out first: they tell how a job runs, but ranks and peers whether it runs.
   std::size_t flows = most_flows(report);
   std::size_t others = kMaxKept;
   while (max_bytes > 0 && text.size() > max_bytes && others > 0) {

@@ -63,10 +63,10 @@ class JsonWriter {
   Json object_ = Json::object();
 };
 
-/// Reads the members that are there. The first wrong one is remembered and ends the reading.
+/// Reads the members that the JSON has. The first wrong one becomes the error and ends the reading.
 class JsonReader {
  public:
-  /// The struct in a text that somebody else wrote; `what` it is, for the error.
+  /// Reads a struct from untrusted text. `what` names the struct in errors.
   template <typename Struct>
   static Result<Struct> parse(std::string_view text, const char* what) {
     const Json json = Json::parse(text, nullptr, false);
@@ -191,7 +191,7 @@ class JsonReader {
   const char* what_;
 };
 
-/// Leaves at most `kept` entries and counts the others.
+/// Keeps at most `kept` entries, and adds the number of the others to `omitted`.
 template <typename T>
 void shorten(std::vector<T>& entries, std::size_t kept, std::uint32_t& omitted) {
   if (entries.size() <= kept) return;

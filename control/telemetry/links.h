@@ -9,7 +9,7 @@
 #include "control/telemetry/table.h"
 #include "control/telemetry/topology.h"
 
-/// What was measured of links, in words for a person; "-" stands for what is not known.
+/// Texts and tables of measured links for a person. "-" stands for a value that is not known.
 namespace gradplane::telemetry {
 
 /// "187.5 Mbit/s", or "at least 187.5 Mbit/s" where the link has not been filled.
@@ -17,14 +17,15 @@ std::string link_rate_text(const LinkStatus& link);
 /// "0.12 %".
 std::string link_loss_text(const LinkStatus& link);
 
-/// "at least 70.4 Mbit/s, 41.0 ms, 0.12 %": what is known.
+/// "at least 70.4 Mbit/s, 41.0 ms, 0.12 %", without values that are not known.
 std::string link_label(const LinkStatus& link);
-/// "rate 80 % sure, 2 s old; round trip, 1 s old; loss 45 % sure, 3 s old": what is known.
+/// "rate 80 % sure, 2 s old; round trip, 1 s old; loss 45 % sure, 3 s old", without values that are
+/// not known.
 std::string link_trust_text(const LinkStatus& link);
 
 /// A row for each link to this node.
 Table links_table(const std::vector<LinkStatus>& links);
-/// A row for each link that planners count on: with which rate, and where it comes from.
+/// A row for each link that planners use, with its rate and where the rate comes from.
 Table uses_table(const std::vector<TopologyUse>& uses);
 /// A row for each link between any two nodes.
 Table links_table(const std::vector<TopologyLink>& links);

@@ -24,7 +24,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// Writes one family after the other: all samples of a name stand together, as the format wants.
+/// Writes one family after the other, because the format wants all samples of a name together.
 class MetricsWriter {
  public:
   enum class Type : std::uint8_t { kCounter, kGauge, kInfo };
@@ -64,7 +64,7 @@ double seconds(std::uint64_t ns) {
   return static_cast<double>(ns) * 1e-9;
 }
 
-// Not "job": that label belongs to the collector.
+// The label is "job_id", because collectors set "job" themselves.
 std::string id_text(const JobStatus& job) {
   return fmt::format("{:08x}", job.id);
 }
@@ -154,7 +154,7 @@ void add_peers(MetricsWriter& out, const std::vector<PeerStatus>& peers) {
   }
 }
 
-/// Only what is known has a sample.
+/// Adds the values of links that are known.
 void add_links(MetricsWriter& out, const std::vector<LinkStatus>& links) {
   constexpr double kMillion = 1e6;
   constexpr double kPercent = 100;
@@ -278,7 +278,7 @@ void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   }
 }
 
-/// Who hears what is sent to groups.
+/// Adds how many receivers hear their groups.
 void add_groups(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   using Field = std::uint32_t JobStatus::*;
   const std::initializer_list<std::tuple<const char*, const char*, Field>> gauges = {
@@ -294,7 +294,7 @@ void add_groups(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   }
 }
 
-/// Of ranks of this host that have told any.
+/// Adds the drifts that ranks of this host have reported.
 void add_drifts(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   out.family("job_selections", Type::kGauge,
              "Selections of receivers of the plan in force; 0 where every sum is exact.");

@@ -8,14 +8,14 @@
 
 namespace gradplane::telemetry {
 
-/// `text` with '?' for every control character: a label that a trainer chose must not drive an
-/// operator's terminal.
+/// `text` with '?' for every control character, because a label that a trainer has chosen must not
+/// control an operator's terminal.
 std::string printable(std::string_view text);
 
-/// Columns that a UTF-8 text takes, counting one for each character.
+/// How many columns a UTF-8 text takes, at one for each character.
 std::size_t columns(std::string_view text);
 
-/// At most `max` columns, the last one "~" when something was cut.
+/// `text` cut to at most `max` columns. The last one is "~" when something was cut.
 std::string clipped(std::string_view text, std::size_t max);
 
 }  // namespace gradplane::telemetry

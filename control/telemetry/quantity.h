@@ -21,7 +21,7 @@ std::string rate_text(std::uint64_t bits_per_second);
 /// "250.0 us", "3 h 12 min".
 std::string duration_text(std::uint64_t ns);
 
-/// "1.25 %". Of a whole that is 0: "-".
+/// "1.25 %"; "-" if `whole` is 0.
 std::string percent_text(double share);
 std::string percent_text(std::uint64_t part, std::uint64_t whole);
 

@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t kTensorColumns = 48;
 constexpr std::size_t kNodeColumns = 20;
 constexpr std::size_t kLabelColumns = 40;
-/// Sources and tensors in a row of the table, and roots below it.
+/// The most sources or tensors in a row of the table, and the most roots below it.
 constexpr std::size_t kMaxNamed = 3;
-/// Ranks of a node.
+/// The most ranks of a node.
 constexpr std::size_t kMaxRanksNamed = 8;
 constexpr double kNsPerMs = 1e6;
 
@@ -32,7 +32,7 @@ std::string name_of(const RoundTensor& tensor) {
   return clipped(printable(tensor.name), kTensorColumns);
 }
 
-/// "w2 (rank 1): 12, w3: 4, 2 others: 3"; "-" where there is nothing.
+/// "w2 (rank 1): 12, w3: 4, 2 others: 3"; "-" if there are none.
 template <typename Entry>
 std::string named_text(const std::vector<Entry>& entries, std::uint64_t others,
                        std::uint64_t others_missing, std::size_t most) {
@@ -60,8 +60,8 @@ std::string tensors_text(const RoundEntry& round, std::size_t most) {
   return named_text(round.tensors, round.other_tensors, round.other_tensors_missing_blocks, most);
 }
 
-/// Rows that come later must stand below the same headings, so these are as wide as what usually
-/// stands below them.
+/// The table of rounds. Rows that come later must fit below the same headings, so the headings are
+/// as wide as usual cells.
 std::string rounds_table(const RoundsPage& page) {
   Table table({{"     ROUND", Align::kRight},
                {"     EPOCH", Align::kRight},
@@ -99,7 +99,7 @@ std::string roots_text(const RoundsPage& page) {
 std::string job_text(const RoundsPage& page) {
   std::string text = rounds_heading(page);
   if (page.buckets == 0) return text + "  no bounds: every round is gathered exactly\n";
-  // A node that gathered under an earlier plan still tells of those rounds.
+  // A node that gathered under an earlier plan still has those rounds.
   if (!page.gathers)
     text += fmt::format("  nothing is gathered at this node; ask {}\n", roots_text(page));
   if (page.gathers && page.rounds.empty())

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The first of the names that is there; 0 when none is a whole number.
+/// The value of the first name that has a whole number; 0 when none has.
 std::uint64_t number(const Json& object, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const auto it = object.find(name);
@@ -87,7 +87,7 @@ std::string counts_text(const ReasonCounts& counts) {
   return text;
 }
 
-/// What ranks that exchange updates have besides, with ", " before each.
+/// The additional counts of ranks that exchange updates, each after ", ".
 std::string exchange_text(const ProcessReport& process) {
   constexpr double kPpmPerPercent = 1e4;
   std::string text;
@@ -131,7 +131,7 @@ std::string process_line(const ProcessReport& process) {
   return line + "\n";
 }
 
-/// Of all processes.
+/// The collectives that were passed through, summed over all processes.
 ReasonCounts all_passed(const RunReport& report) {
   ReasonCounts all;
   for (const ProcessReport& process : report.processes)

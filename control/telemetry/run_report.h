@@ -10,13 +10,13 @@
 
 #include "control/telemetry/status.h"
 
-/// What the shim says at the end of each process of a run: one JSON object a line in the file that
-/// GRADPLANE_REPORT names.
+/// The reports that the shim writes at the end of each process of a run: one JSON object a line, in
+/// the file that GRADPLANE_REPORT names.
 namespace gradplane::telemetry {
 
-/// Processes of one run that are read; more are counted as unreadable.
+/// The most processes of one run that are read; others are counted as unreadable.
 inline constexpr std::size_t kMaxRunProcesses = 4096;
-/// Of why a process fell back: what the shim keeps of it, with the rank whose word it is.
+/// The longest text of why a process fell back that the shim keeps, with the rank that said so.
 inline constexpr std::size_t kMaxCauseBytes = 1100;
 inline constexpr std::size_t kMaxRunReportBytes = std::size_t{16} << 20;
 
@@ -25,15 +25,15 @@ struct ProcessReport {
   std::string rank;  // as the launcher named it; may be empty
   bool attached = false;
   std::uint64_t carried_ops = 0;
-  ReasonCounts carried;  // of carried_ops, by operation
+  ReasonCounts carried;  // carried_ops by operation
   std::uint64_t carried_rounds = 0;
   std::uint64_t carried_bytes = 0;
-  std::uint64_t partial_rounds = 0;  // of carried_rounds
-  std::uint64_t partial_blocks = 0;  // that lack some rank's contribution
-  std::uint64_t early_rounds = 0;    // under bounded staleness: before all updates of their step
+  std::uint64_t partial_rounds = 0;  // those of carried_rounds that have partial blocks
+  std::uint64_t partial_blocks = 0;  // blocks that lack some rank's contribution
+  std::uint64_t early_rounds = 0;    // ended, under bounded staleness, without some update
   std::uint64_t early_blocks = 0;
   std::uint64_t averages = 0;        // exact means of the parameters, where ranks exchange updates
-  std::uint64_t last_drift_ppm = 0;  // from their mean; 0: not measured, or less
+  std::uint64_t last_drift_ppm = 0;  // from the last mean; 0: not measured, or below 1 ppm
   std::uint64_t fallbacks = 0;
   std::uint64_t fallen_back_ops = 0;
   std::uint64_t recovered_rounds = 0;
@@ -49,10 +49,10 @@ struct RunReport {
   bool carried() const;
 };
 
-/// Never fails: a line that is no report is counted.
+/// Parses the reports of a run. It never fails: a line that is no report is only counted.
 RunReport parse_run_report(std::string_view text);
 
-/// The verdict for a person: whether gradplane carried anything, and what each process did.
+/// Text for a person: whether gradplane carried anything, and what each process did.
 std::string verdict_text(const RunReport& report);
 
 }  // namespace gradplane::telemetry

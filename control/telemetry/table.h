@@ -33,8 +33,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// `head` and then `text`, broken at blanks so that no line is longer than `width`, with the
-/// continuation lines indented below the text.
+/// `head` followed by `text`, which is broken at blanks so that no line is longer than `width`.
+/// Further lines are indented below the text.
 std::string wrapped(std::string_view head, std::string_view text, std::size_t width);
 
 }  // namespace gradplane::telemetry

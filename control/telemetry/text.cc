@@ -35,8 +35,8 @@ std::string yes_no(bool value) {
   return value ? "yes" : "no";
 }
 
-/// "transmit 52 %, receive 40 %, sum 5 %, others 3 %; 12.4 datagrams in a burst in, 8.0 out": where
-/// the poll loop spends its working time. Empty before it has worked.
+/// The stages in which the poll loop spends its working time: "transmit 52 %, receive 40 %, sum
+/// 5 %, others 3 %; 12.4 datagrams in a burst in, 8.0 out". Empty before it has worked.
 std::string stages_text(const StatusReport& report) {
   std::vector<std::pair<std::uint64_t, std::string>> stages;
   std::uint64_t total_ns = 0;
@@ -247,7 +247,7 @@ class TextWriter {
     return text;
   }
 
-  /// What loss bounds did; nothing where everything was exact.
+  /// The effects of loss bounds; nothing if all rounds were exact.
   void bounds(const JobStatus& job) {
     const std::uint64_t closed =
         job.rounds_closed_early + job.rounds_closed_deadline + job.rounds_closed_absent;
@@ -340,7 +340,7 @@ class TextWriter {
   }
 
   const TextOptions& options_;
-  std::string node_;  // that reports: of others it does not know whether a rank is attached
+  std::string node_;  // the reporting node; it does not know whether ranks of others are attached
   std::string out_;
 };
 

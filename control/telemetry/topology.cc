@@ -11,13 +11,14 @@
 namespace gradplane::telemetry {
 namespace {
 
-/// How much of everything is told.
+/// How many trees, links and nodes a shortened topology has.
 struct Shares {
   std::size_t trees = kMaxTrees;
   std::size_t links = kMaxTopologyLinks;
   std::size_t nodes = kMaxNodes;
 
-  /// False: nothing is left.
+  /// Halves the numbers of trees and links, or of nodes when none of these is left. False: nothing
+  /// is left.
   bool halve() {
     if (trees + links == 0) nodes /= 2;
     trees /= 2;

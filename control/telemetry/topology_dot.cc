@@ -12,7 +12,7 @@
 namespace gradplane::telemetry {
 namespace {
 
-/// Lines of a text between quotes.
+/// A quoted string of one or two lines.
 std::string quoted(std::string_view line, std::string_view next_line = {}) {
   std::string out = "\"";
   for (const std::string_view text : {line, next_line}) {
@@ -25,7 +25,7 @@ std::string quoted(std::string_view line, std::string_view next_line = {}) {
   return out + '"';
 }
 
-/// Nodes of one site stand together.
+/// The nodes, with those of each site in a cluster of their own.
 std::string places_of(const Topology& topology) {
   std::map<std::string, std::string> sites;
   std::string text;

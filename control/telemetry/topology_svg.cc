@@ -17,23 +17,23 @@ namespace {
 
 // Lengths are pixels.
 constexpr double kMinRadius = 250;
-constexpr double kArcOfPlace = 100;  // of the circle, for each place
+constexpr double kArcOfPlace = 100;  // length of the arc for each place
 constexpr double kMargin = 110;      // around the circle, for names
 constexpr double kPlaceRadius = 7;
 constexpr double kGap = 12;  // between a place and the ends of the lines to it
 constexpr double kLinkBend = 16;
-constexpr double kTreeBend = 11;  // more, for each tree
+constexpr double kTreeBend = 11;  // added for each tree
 constexpr double kNameDistance = 20;
-constexpr double kLegendMargin = 20;  // behind its longest line
-// DejaVu Sans needs 5.8 of 12 pixels for a letter of such lines, and 6.9 in bold.
+constexpr double kLegendMargin = 20;  // after its longest line
+// A letter of 12 pixels in DejaVu Sans is 5.8 wide in such lines, and 6.9 in bold.
 constexpr double kLetter = 7;
 constexpr double kBoldLetter = 8;
 constexpr double kLine = 18;
-constexpr std::size_t kMaxLabels = 64;       // of links; more would hide the picture
-constexpr std::size_t kMaxLegendLinks = 48;  // with their ages
+constexpr std::size_t kMaxLabels = 64;       // labels of links; more would hide the picture
+constexpr std::size_t kMaxLegendLinks = 48;  // links in the legend
 constexpr double kPercent = 100;
-constexpr double kLabelAt = 0.3;  // of the way of a link: in the middle many of them meet
-constexpr double kPale = 0.25;    // a link of which nothing is sure
+constexpr double kLabelAt = 0.3;  // place of a label on its link: in the middle many links cross
+constexpr double kPale = 0.25;    // opacity of a link with confidence 0
 
 struct Point {
   double x = 0;
@@ -70,13 +70,13 @@ struct Stroke {
   bool dashed = false;
 };
 
-/// A curve from one place to another. It bends to its right, so the way back is another curve.
+/// A curve from one place to another. It bends to its right, so the curve back is another one.
 struct Curve {
   Point from;
   Point control;
   Point to;
 
-  /// `part` of the way, from 0 to 1.
+  /// The point at this part of the curve, from 0 to 1.
   Point at(double part) const {
     const double left = 1 - part;
     const double a = left * left, b = 2 * left * part, c = part * part;
@@ -132,7 +132,7 @@ class Picture {
   }
 
  private:
-  /// An arrow head for each colour; SVG 1.1 has none that takes the colour of its line.
+  /// Arrow heads, one for each colour, because in SVG 1.1 they cannot inherit the line's colour.
   static std::string arrows() {
     std::string text = "<defs>\n";
     const auto add = [&text](std::string_view color) {
@@ -182,7 +182,7 @@ class Picture {
     }
   }
 
-  /// Above all lines. What else is known of a link is in the legend.
+  /// Adds the rates of links, above all lines. The legend has what else is known of links.
   void add_rates() {
     if (topology_.links.size() > kMaxLabels) return;
     for (const TopologyLink& link : topology_.links) {

@@ -70,7 +70,7 @@ Table plans_table(const TopologyJob& job) {
   return table;
 }
 
-/// Whether the plan is going to be replaced by a better one of `planner`.
+/// Says whether a better plan of `planner` may replace the plan in force.
 std::string redraw_text(const TopologyJob& job, const std::string& planner, double gain_percent) {
   if (!job.not_redrawn.empty())
     return fmt::format("The plan in force stays: {}.", printable(job.not_redrawn));
@@ -84,7 +84,7 @@ std::string redraw_text(const TopologyJob& job, const std::string& planner, doub
                      job.gain_needed_percent);
 }
 
-/// What a switch would bring, in two sentences.
+/// Says what a switch would gain, in two sentences.
 std::string verdict_of(const TopologyJob& job) {
   const TopologyPlan* best = nullptr;
   for (const TopologyPlan& plan : job.plans) {
@@ -101,7 +101,7 @@ std::string verdict_of(const TopologyJob& job) {
                      redraw_text(job, best->planner, gain * kPercent));
 }
 
-/// What restricts the plans of the table, where an operator has done so.
+/// Says to which roots an operator has restricted the plans of the table.
 std::string roots_text(const TopologyJob& job) {
   if (job.roots.empty()) return {};
   std::string names;
@@ -112,7 +112,7 @@ std::string roots_text(const TopologyJob& job) {
       names);
 }
 
-/// What the coordinator found when it looked at the plan last.
+/// Says what the coordinator decided when it last looked at the plan.
 std::string decision_of(const TopologyJob& job) {
   if (job.decision.empty()) return {};
   return fmt::format("The coordinator looked at the plan {} ago, whose planner is {}: {}.",
