@@ -20,7 +20,7 @@
 namespace gradplane::client {
 namespace {
 
-/// With one core; each other has a doorbell, too.
+/// Descriptors from a daemon with one core. Each further core adds its doorbell.
 constexpr std::size_t kAttachedDescriptors = 3;
 
 Failure check(const gp_attach_options& options) {
@@ -72,7 +72,7 @@ bool socket_option_is(int fd, int option, int wanted) {
   return ::getsockopt(fd, SOL_SOCKET, option, &value, &value_bytes) == 0 && value == wanted;
 }
 
-/// Another kind of socket might block where this one does not.
+/// Whether a descriptor is a Unix datagram socket, because other kinds could block.
 bool is_doorbell(int fd) {
   return socket_option_is(fd, SO_DOMAIN, AF_UNIX) && socket_option_is(fd, SO_TYPE, SOCK_DGRAM);
 }
@@ -114,7 +114,8 @@ bool daemon_requires(const char* socket_path, uid_t daemon_uid, Duration bound) 
   const Instant deadline = monotonic_now() + bound;
   ControlSocket control;
   if (const auto failure = control.connect(socket_path, daemon_uid, deadline)) {
-    // The kernel refuses us, so a file has to say it.
+    // The kernel refuses the connection, so a file beside the socket tells whether ranks must not
+    // go on without the daemon.
     const std::string told = socket_path + std::string(protocol::kRequireFileSuffix);
     struct stat info {};
     return failure.status == GP_REFUSED && ::lstat(told.c_str(), &info) == 0 &&
@@ -123,7 +124,7 @@ bool daemon_requires(const char* socket_path, uid_t daemon_uid, Duration bound) 
   Received received;
   protocol::DaemonHello daemon;
   if (!say_hello(control, deadline, daemon, received)) return daemon.require;
-  // Who is refused is told, too.
+  // The error for a refused rank tells it, too.
   const auto parsed = protocol::parse_daemon_message(received.text);
   const auto* error = parsed.ok() ? std::get_if<protocol::SocketError>(&*parsed.message) : nullptr;
   return error != nullptr && error->require;

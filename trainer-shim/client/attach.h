@@ -13,7 +13,7 @@
 
 namespace gradplane::client {
 
-/// What a rank holds once a daemon has let it in.
+/// What a rank has once a daemon has accepted it.
 struct Attachment {
   ControlSocket control;
   ipc::ChannelView channel;
@@ -23,11 +23,11 @@ struct Attachment {
   bool require = false;                         // the daemon's operator forbids to go on without it
 };
 
-/// Whether the daemon says that its ranks must not go on without it, also to who may not attach.
-/// False when none that is trusted answers in time.
+/// Whether the daemon says that its ranks must not go on without it. It also tells that to ranks
+/// that may not attach. False when no trusted daemon answers in time.
 bool daemon_requires(const char* socket_path, uid_t daemon_uid, Duration bound);
 
-/// Connects, presents the key, and checks everything that comes back. Bounded by the options.
+/// Connects, presents the key, and checks everything that comes back. Takes at most timeout_ms.
 Failure attach(const gp_attach_options& options, Attachment& out);
 
 }  // namespace gradplane::client

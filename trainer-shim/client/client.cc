@@ -18,7 +18,7 @@ using gradplane::client::Failure;
 using gradplane::client::Session;
 
 struct gp_session {
-  /// The session points into itself: it is made where it stays.
+  /// The session is constructed in place, because it has pointers into itself.
   gp_session(Attachment attachment, gradplane::ipc::Doorbell wake, std::uint32_t world_size)
       : session(std::move(attachment), std::move(wake), world_size) {}
   Session session;
@@ -28,12 +28,13 @@ namespace {
 
 constexpr const char* kNoMemory = "out of memory";
 
-/// What the client says before a daemon's reason, such as for which ranks it waits.
+/// The longest text that the client puts before a daemon's reason, such as the ranks for which it
+/// waits.
 constexpr std::size_t kMaxLeadBytes = 511;
 static_assert(gradplane::protocol::kMaxReasonBytes + kMaxLeadBytes < GP_TEXT_BYTES,
               "a rank prints the whole reason of its daemon");
 
-/// The trainer must not see that we were here.
+/// Restores errno, which the trainer must find unchanged.
 class ErrnoGuard {
  public:
   ErrnoGuard() = default;
@@ -45,12 +46,13 @@ class ErrnoGuard {
   int saved_ = errno;
 };
 
-/// For the caller's error buffer. Set before the work, so that it stands when an exception ends it.
+/// Writes to the caller's error buffer. It is called before the work, too, so that there is a text
+/// if an exception ends the work.
 void tell(const char* reason, char* error, std::size_t error_bytes) noexcept {
   if (error != nullptr && error_bytes > 0) std::snprintf(error, error_bytes, "%s", reason);
 }
 
-/// Runs `body`; an exception, which can only mean that memory is short, becomes `otherwise`.
+/// Runs `body`. An exception, which can only mean that memory is short, becomes `otherwise`.
 template <typename Body, typename Value>
 Value guarded(Value otherwise, Body body) noexcept {
   const ErrnoGuard guard;

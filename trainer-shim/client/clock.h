@@ -18,7 +18,8 @@ inline Instant monotonic_now() noexcept {
       std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count());
 }
 
-/// poll() for at most `bound`, rounded up to a millisecond. What poll() returns; a signal ends it.
+/// Calls poll() for at most `bound`, rounded up to a millisecond. Returns what poll() returns; a
+/// signal ends it.
 inline int poll_for(std::span<pollfd> descriptors, Duration bound) noexcept {
   constexpr Duration kLongest = Duration::seconds(3600);
   const Duration wait = std::clamp(bound, Duration(), kLongest);

@@ -18,9 +18,10 @@
 namespace gradplane::client {
 namespace {
 
-/// Descriptors that one message may carry; a kernel drops what does not fit.
+/// The most descriptors of one message. The kernel drops more.
 constexpr std::size_t kMaxDescriptors = 2 + kMaxCores;
-/// Between two tries to enter a full listen queue, for which no descriptor can be polled.
+/// The pause between two tries to connect while the listen queue is full. poll() cannot wait for
+/// that.
 constexpr Duration kConnectPause = Duration::ms(5);
 
 std::string errno_text(int value) {
@@ -38,7 +39,7 @@ Failure connect_failure(const std::string& path, int error) {
   return {GP_NO_DAEMON, what + "; start gradplaned on this host, or name its socket"};
 }
 
-/// Every descriptor that a message carried, owned, whatever their number.
+/// Takes ownership of every descriptor of a message, whatever their number.
 std::vector<ipc::UniqueFd> take_descriptors(msghdr& header) {
   std::vector<ipc::UniqueFd> taken;
   taken.reserve(kMaxDescriptors);
@@ -83,7 +84,7 @@ Failure ControlSocket::connect(const std::string& path, uid_t daemon_uid, Instan
 Failure ControlSocket::send(std::string_view text, Instant deadline) {
   while (::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EINTR) continue;
-    // It has hung up; what it said before waits to be received.
+    // The daemon has hung up. Its last message, which says why, can still be received.
     if (errno == EPIPE || errno == ECONNRESET) return {};
     if (errno != EAGAIN) {
       return {GP_BROKEN, "gradplaned closed the connection: " + errno_text(errno)};
@@ -112,13 +113,13 @@ ControlSocket::Got ControlSocket::receive(Received& out) {
   ssize_t got = -1;
   do {
     got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    // A daemon that hangs up before it has read everything resets the connection, once; what it
-    // said before is still there.
+    // A daemon that hangs up before it has read everything resets the connection. The error comes
+    // once, and its last messages can be received after it.
   } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0) return errno == EAGAIN ? Got::kNothing : Got::kEnd;
   out.descriptors = take_descriptors(header);
-  // Nobody sends an empty message, so this is the end of the connection; and a message that
-  // was cut is none.
+  // The daemon sends no empty messages, so this is the end of the connection. A message that was
+  // cut is not accepted.
   if (got == 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Got::kEnd;
   out.text.assign(buffer_.data(), static_cast<std::size_t>(got));
   return Got::kMessage;

@@ -15,18 +15,18 @@
 
 namespace gradplane::client {
 
-/// A message as it came: its text, and the descriptors that came with it (closed if not taken).
+/// A received message: its text, and the descriptors that came with it.
 struct Received {
   std::string text;
   std::vector<ipc::UniqueFd> descriptors;
 };
 
-/// The rank's end of the control socket. No call waits beyond the instant that it is given, and no
-/// signal is raised. One thread at a time.
+/// The rank's end of the control socket. No call waits longer than until its deadline, and none
+/// raises a signal. One thread at a time.
 class ControlSocket {
  public:
-  /// Connects to the socket file at `path`. Fails unless root, the user of this process, or
-  /// `daemon_uid` serves there.
+  /// Connects to the socket file at `path`. Fails unless the server there is of root, of this
+  /// process's user, or of `daemon_uid`.
   Failure connect(const std::string& path, uid_t daemon_uid, Instant deadline);
 
   /// Sends one message; waits for room until `deadline`.
@@ -35,12 +35,12 @@ class ControlSocket {
   void try_send(std::string_view text) noexcept;
 
   enum class Got { kMessage, kNothing, kEnd };
-  /// Takes a message, without waiting. kEnd: the daemon is gone, or sent what is no message.
+  /// Takes a message, without waiting. kEnd: the daemon is gone, or has sent an invalid message.
   Got receive(Received& out);
   /// Waits for a message until `deadline`.
   Failure receive(Received& out, Instant deadline);
 
-  /// The daemon sees the end of the connection; nothing is sent or received any more.
+  /// Closes the connection.
   void close() noexcept { fd_.reset(); }
   int fd() const noexcept { return fd_.get(); }
 

@@ -52,7 +52,7 @@ CoreRings::Took CoreRings::take(ipc::Completion& out, std::uint32_t world_size) 
   return Took::kNothing;
 }
 
-/// Whether all cores have completed the round.
+/// Adds a core's completion of a round. Returns whether all cores have completed it.
 bool CoreRings::add(Part& part, const ipc::Completion& completion) const {
   if (part.cores++ == 0) {
     part.sum = completion;

@@ -13,26 +13,26 @@
 
 namespace gradplane::client {
 
-/// A rank's end of the rings that it shares with the poll cores of its daemon. It submits each
-/// round to all of them, and the round is complete when all have completed their part. One thread.
+/// A rank's end of the rings that it shares with the poll cores of its daemon. A rank submits each
+/// round to all cores, and the round is complete when each has completed its part. One thread.
 class CoreRings {
  public:
-  /// `channel` and `doorbells` (by core) outlive this, and stay where they are. At most so many
-  /// rounds are in flight.
+  /// `channel` and `doorbells` (by core) must outlive this and must not move. At most
+  /// `rounds_in_flight` rounds are in flight.
   CoreRings(const ipc::ChannelView& channel, const std::vector<ipc::UniqueFd>& doorbells,
             std::uint32_t rounds_in_flight);
 
-  /// Nothing was submitted yet: the first round is this one.
+  /// Sets the number of the first round. Call it before the first submission.
   void begin_at(std::uint32_t round);
-  /// The next round. Rings the doorbell of each core that sleeps. False: a ring is full or broken,
-  /// and it is full only if its other end lies.
+  /// Submits the next round, and rings the doorbell of each core that sleeps. False: a ring is
+  /// broken, or full, which can only be if the daemon has written wrong indexes.
   bool submit(const ipc::Submission& submission);
 
   enum class Took { kNothing, kRound, kImpossible };
-  /// Takes the next round that all cores have completed. kImpossible: `out` is a completion that
-  /// cannot be. `world_size`: of the job.
+  /// Takes the next round that all cores have completed. kImpossible: `out` is a completion that no
+  /// correct daemon writes.
   Took take(ipc::Completion& out, std::uint32_t world_size);
-  /// Something can be taken, or broken() is true: no core gives anything any more.
+  /// Whether something can be taken, or broken() is true, after which no core gives anything.
   bool has_news() noexcept;
   bool broken() const noexcept;
 
@@ -43,8 +43,8 @@ class CoreRings {
     ipc::RoundsInFlight rounds;
   };
   struct Part {
-    std::size_t cores = 0;  // that have completed the round
-    ipc::Completion sum;    // of what they say
+    std::size_t cores = 0;  // how many have completed the round
+    ipc::Completion sum;    // their completions, joined
   };
   bool add(Part& part, const ipc::Completion& completion) const;
 

@@ -8,7 +8,8 @@
 
 namespace gradplane::client {
 
-/// Why something did not work: a status for the program, a sentence for a person. GP_OK: it did.
+/// Why something has failed: a status for the program, and a sentence for a person. With GP_OK it
+/// has not failed.
 struct [[nodiscard]] Failure {
   gp_status status = GP_OK;
   std::string reason;

@@ -9,21 +9,21 @@
 
 namespace gradplane::client {
 
-/// A beat that stood still for this long is a dead or stopped daemon.
+/// A daemon whose beat has not changed for so long is dead or stopped.
 inline constexpr Duration kLivenessLimit = Duration::seconds(5);
-/// No wait is longer than this, so that the beat is looked at.
+/// No wait is longer than this, so that the beat is checked.
 inline constexpr Duration kWaitSlice = Duration::seconds(1);
-/// The minimum that a caller may choose: a living daemon may miss a beat.
+/// The smallest limit that a caller may choose, because a live daemon may miss a beat.
 inline constexpr Duration kMinLivenessLimit = Duration::seconds(2);
 static_assert(kMinLivenessLimit >= kWaitSlice * 2 && kMinLivenessLimit <= kLivenessLimit);
 static_assert(kWaitSlice * 4 <= kLivenessLimit, "a beat per second survives a late look");
 
-/// Watches the beat of a daemon. The time between two looks counts as at most one kWaitSlice: while
-/// nobody looked (the trainer computed, or both processes were stopped) a beat may have been
-/// missed.
+/// Watches the beat of a daemon. The time between two looks counts as at most one kWaitSlice. While
+/// the rank did not look, because the trainer computed or both processes were stopped, it may have
+/// missed a beat.
 class Liveness {
  public:
-  /// `limit` zero: kLivenessLimit.
+  /// A `limit` of zero means kLivenessLimit.
   Liveness(std::uint64_t beat, Instant now, Duration limit = {}) noexcept
       : beat_(beat),
         last_look_(now),
@@ -31,7 +31,7 @@ class Liveness {
 
   Duration limit() const noexcept { return limit_; }
 
-  /// Looks once; whether the daemon lives.
+  /// Looks at the beat once. Returns whether the daemon lives.
   bool look(std::uint64_t beat, Instant now) noexcept {
     const Duration watched = std::min(now - last_look_, kWaitSlice);
     last_look_ = now;

@@ -21,20 +21,21 @@
 namespace gradplane::client {
 namespace {
 
-/// Spinning pays when the answer is a round trip on a fast network away, and hurts when the daemon
-/// needs this very processor to give it. So where there are few, others get it between two looks.
+/// Spinning saves time when the answer is one round trip on a fast network away. It costs time when
+/// the daemon needs this CPU. So where there are few CPUs, the rank yields between two looks.
 constexpr Duration kSpinLimit = Duration::us(20);
 constexpr int kFewCpus = 2;
 constexpr int kSpinsPerClockRead = 16;
-/// Messages taken in one call, so that a talkative daemon cannot hold the trainer.
+/// The most messages that one call takes, so that a daemon cannot hold the trainer up by sending.
 constexpr int kMaxMessagesPerCall = 32;
-/// For the daemon to make room in its socket.
+/// How long a rank waits for room in the socket of the daemon.
 constexpr Duration kSendLimit = Duration::seconds(1);
-/// What a part of a bucket's table takes at most, beside its tensors, ...
+/// The most bytes of JSON of a part of a bucket's table, without its tensors.
 constexpr std::size_t kBucketPartBytes = 256;
-/// ... a tensor beside its name, ...
+/// The most bytes of JSON of a tensor, without its name.
 constexpr std::size_t kTensorBytes = 96;
-/// ... and a byte of a name: a quote or backslash two, one that is no UTF-8 three.
+/// The most bytes of JSON for one byte of a name: two for a quote or backslash, three for a byte
+/// that is no UTF-8.
 constexpr std::size_t kMaxEncodedBytesPerByte = 3;
 static_assert(kBucketPartBytes + kTensorBytes +
                       kMaxEncodedBytesPerByte * protocol::kMaxTensorNameBytes <=
@@ -48,7 +49,7 @@ bool has_few_cpus() {
   return known && CPU_COUNT(&cpus) <= kFewCpus;
 }
 
-/// What the daemon would refuse is refused here, where the caller learns why.
+/// Refuses what the daemon would refuse, so that the caller learns why.
 Failure check_bucket(std::uint32_t bucket, std::uint8_t element_type,
                      std::span<const gp_tensor> tensors, std::size_t round_bytes) {
   if (bucket == 0 || bucket > kMaxBuckets) {
@@ -73,8 +74,8 @@ Failure check_bucket(std::uint32_t bucket, std::uint8_t element_type,
   return {};
 }
 
-/// What makes the daemon end the session is refused here. How many blocks the shards of a slot
-/// have, the daemon alone knows.
+/// Whether the daemon accepts a statement. If not, it would end the session, so the caller refuses
+/// the statement. Only the daemon knows how many blocks the shards of a slot have.
 bool is_sound(const gp_statement& said, std::uint32_t world_size, std::size_t round_bytes) {
   if (!is_element_type(said.element_type) || !is_operation(said.operation)) return false;
   if (!is_reduction(said.reduction)) return false;
@@ -179,7 +180,7 @@ gp_status Session::submit(std::uint32_t round, const gp_statement& said) {
                                    .source = said.source,
                                    .bucket = said.bucket,
                                    .reduction = said.reduction};
-  // The rings are longer than the rounds in flight.
+  // A ring has room for all rounds in flight, so it can be full only if the daemon has broken it.
   if (!rings_.submit(submission)) {
     end(GP_BROKEN, "gradplaned wrote impossible indices into the submission ring");
     return over_.status;
@@ -191,7 +192,7 @@ gp_status Session::submit(std::uint32_t round, const gp_statement& said) {
 
 gp_status Session::report_drift(const protocol::Drift& drift) {
   if (over_) return over_.status;
-  // Negative numbers and what is no number; the daemon hangs up on those.
+  // The daemon would hang up on negative values and on values that are not finite.
   const auto is_norm = [](double value) { return std::isfinite(value) && value >= 0; };
   if (!is_norm(drift.distance) || !is_norm(drift.norm)) return GP_BAD_ARGUMENT;
   attachment_.control.try_send(protocol::encode(drift));
@@ -200,7 +201,7 @@ gp_status Session::report_drift(const protocol::Drift& drift) {
 
 int Session::poll(gp_completion& out) {
   ipc::Completion completion;
-  // What was completed before the session was over is still good.
+  // Completions from before the end of the session are still valid.
   auto took = CoreRings::Took::kNothing;
   if (ring_is_sane_) took = rings_.take(completion, world_size_);
   if (took == CoreRings::Took::kNothing) {
@@ -215,7 +216,7 @@ int Session::poll(gp_completion& out) {
                        " in a way that cannot be");
     return -GP_BROKEN;
   }
-  (void)rounds_.complete(completion.round);  // it was in flight at each core
+  (void)rounds_.complete(completion.round);  // take() has checked that it is in flight
   const bool failed = completion.status == ipc::CompletionStatus::kFailed;
   out = {completion.round, failed ? GP_JOB_FAILED : GP_OK, completion.contributors,
          completion.partial_blocks};
@@ -234,7 +235,7 @@ bool Session::has_news() noexcept {
   return rings_.has_news() || woken_.load();
 }
 
-/// Whether there is something to do.
+/// Spins for a short time. Returns whether there is something to do.
 bool Session::spin(Instant now, Instant deadline) noexcept {
   const bool yields = has_few_cpus_ && yields_.may_yield(now);
   const Duration limit = yields ? Yields::kLimit : has_few_cpus_ ? Duration() : kSpinLimit;
@@ -251,7 +252,7 @@ bool Session::spin(Instant now, Instant deadline) noexcept {
   }
 }
 
-/// As ipc/doorbell.h says, towards the daemon and towards who calls wake().
+/// Sleeps by the protocol of ipc/doorbell.h, towards the daemon and towards callers of wake().
 void Session::sleep(Duration bound) {
   ipc::announce_sleep(channel().trainer_sleeps());
   sleeps_.store(true);

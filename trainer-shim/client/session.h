@@ -20,9 +20,9 @@
 
 namespace gradplane::client {
 
-/// The session of one rank with its daemon: the functions of client.h before exceptions are caught.
-/// It has ended for good once over() is not GP_OK. One thread at a time may use it, except for
-/// wake().
+/// The session of one rank with its daemon. It implements the functions of client.h, which catch
+/// its exceptions. It has ended for good when over() is not GP_OK. Except for wake(), only one
+/// thread at a time may use it.
 class Session {
  public:
   Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_size);
@@ -30,19 +30,19 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   Failure wait_ready(Duration bound);
-  /// For whom the daemon waits, as far as it has said.
+  /// Says for which ranks the daemon waits, as far as the daemon has told.
   std::string describe_wait();
   Failure register_bucket(std::uint32_t bucket, std::uint8_t element_type,
                           std::span<const gp_tensor> tensors);
   gp_status submit(std::uint32_t round, const gp_statement& said);
   gp_status report_drift(const protocol::Drift& drift);
-  /// 1 taken, 0 none, or -gp_status.
+  /// Returns 1 if a completion was taken, 0 if there is none, or -gp_status.
   int poll(gp_completion& out);
   gp_status wait(Duration bound);
-  /// Any thread, and signal handlers.
+  /// May be called in any thread and in signal handlers.
   void wake() noexcept;
   void say_goodbye(bool clean);
-  /// Goodbye without order. What the daemon has completed can still be taken.
+  /// Leaves as a failed rank does. Completions that the daemon has written can still be taken.
   void leave();
 
   std::span<std::byte> round_memory(std::uint32_t round) const noexcept {
@@ -50,7 +50,7 @@ class Session {
   }
   std::size_t round_bytes() const noexcept { return channel().sizes().slot_bytes; }
   std::uint32_t rounds_in_flight_max() const noexcept { return channel().sizes().slot_count / 2; }
-  /// Before the first submission: with which round the rank begins. Known when it is ready.
+  /// The next round to submit. The first one is known when the rank is ready.
   std::uint32_t next_round() const noexcept { return rounds_.next(); }
   std::uint32_t selections() const noexcept { return terms_.selections; }
   std::uint32_t average_every() const noexcept { return terms_.average_every; }
@@ -77,14 +77,14 @@ class Session {
   bool has_few_cpus_;
   Yields yields_;
   std::atomic<bool> woken_{false};   // since the last wait()
-  std::atomic<bool> sleeps_{false};  // until wake() rings
+  std::atomic<bool> sleeps_{false};  // whether wake() must ring
   CoreRings rings_;
   ipc::RoundsInFlight rounds_;
   std::vector<Liveness> liveness_;  // by core
   bool ready_ = false;
-  protocol::Ready terms_;  // as the daemon said last
+  protocol::Ready terms_;  // the daemon's last
   bool has_submitted_ = false;
-  bool ring_is_sane_ = true;  // after one impossible completion, none is believed
+  bool ring_is_sane_ = true;  // false after an impossible completion: then none is taken any more
   protocol::Waiting waiting_;
   Failure over_;
 };

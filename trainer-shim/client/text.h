@@ -9,8 +9,8 @@
 
 namespace gradplane::client {
 
-/// A trainer's text (nullptr: none), cut so that the encoded message keeps its bound of
-/// `max_bytes`: a byte that is no UTF-8 is replaced by a character of three.
+/// A trainer's text (null: none), cut so that it has at most `max_bytes` when it is encoded. There
+/// a byte that is no UTF-8 becomes a character of three bytes.
 inline std::string text_within(const char* text, std::size_t max_bytes) {
   if (text == nullptr) return {};
   const std::string_view all(text);

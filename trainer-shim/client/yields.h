@@ -6,17 +6,18 @@
 
 namespace gradplane::client {
 
-/// Whether a rank that waits for its daemon may give its processor away between two looks, instead
-/// of going to sleep. It costs less than to sleep and to be woken, as long as only threads want the
-/// processor that soon wait, too. One that computes keeps it for some milliseconds, and gets none
-/// of it from a sleeper who is woken. So after such a one ranks sleep for a while. Pure.
+/// Whether a rank that waits for its daemon may yield its CPU between two looks, instead of going
+/// to sleep. Yielding costs less than sleeping and being woken, as long as the other threads of the
+/// CPU also wait soon. But a thread that computes would keep the CPU for some milliseconds, while a
+/// thread that is woken gets it at once. So after a long yield a rank sleeps for a while. Pure.
 class Yields {
  public:
-  /// So long may one wait last before the rank goes to sleep.
+  /// The longest time of yielding before the rank goes to sleep.
   static constexpr Duration kLimit = Duration::us(50);
-  /// A poll loop has the processor for less at a time.
+  /// A longer yield means that another thread computes; a poll loop runs for less time at once.
   static constexpr Duration kLong = Duration::us(500);
-  /// What computes makes a rank late by a slice of the scheduler, some 4 ms, once in so long.
+  /// How long a rank does not yield after a long yield. So a thread that computes delays it only
+  /// once in this time, by a slice of the scheduler, some 4 ms.
   static constexpr Duration kPause = Duration::ms(200);
 
   bool may_yield(Instant now) const { return now >= not_before_; }
