@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// A backend of torch.distributed by the name "gradplane": groups that a program asks for, where
-// nothing is preloaded. They are groups of Gloo whose collectives gradplane takes over, as the
-// preloaded shim takes over those of all groups.
+// A backend of torch.distributed with the name "gradplane", for programs without the preloaded
+// shim. Its groups are groups of Gloo whose collectives gradplane carries, as the preloaded shim
+// does for all groups of Gloo.
 #include <dlfcn.h>
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
@@ -23,7 +23,7 @@ namespace gradplane::shim {
 namespace {
 
 constexpr const char* kInterfaces = "GLOO_SOCKET_IFNAME";
-/// One that the preloaded shim stands in for.
+/// A function that the preloaded shim replaces.
 constexpr const char* kHookedSymbol = "_ZN4c10d16ProcessGroupGlooD1Ev";
 constexpr const char* kPreload = "libgradplane_preload";
 
@@ -71,7 +71,8 @@ class NamedGroup final : public Group {
   }
 };
 
-/// Gloo's own collectives, whatever a group makes of them. Gloo constructs the side groups itself.
+/// Gloo's own collectives, although NamedGroup overrides them. Gloo constructs the side groups
+/// itself.
 Originals functions_of_gloo() {
   Originals o{};
   o.allreduce = [](Group* g, Tensors& t, const c10d::AllreduceOptions& options) {
@@ -103,7 +104,7 @@ Originals functions_of_gloo() {
   return o;
 }
 
-/// Then each group of Gloo is carried, with the loss bounds of DDP's gradients.
+/// Whether the shim is preloaded. It then carries all groups of Gloo, and knows DDP's gradients.
 bool is_preloaded() {
   Dl_info info{};
   void* const symbol = dlsym(RTLD_DEFAULT, kHookedSymbol);
@@ -116,7 +117,7 @@ bool is_disabled() {
   return value != nullptr && *value != 0 && std::strcmp(value, "0") != 0;
 }
 
-/// The devices that PyTorch itself gives to a group of Gloo.
+/// Options with the devices that PyTorch itself gives to a group of Gloo.
 GroupOptions options_with(std::chrono::milliseconds timeout) {
   GroupOptions options = Group::Options::create(timeout);
   const char* const chosen = std::getenv(kInterfaces);
@@ -137,7 +138,7 @@ using AnyGroup = c10d::Backend;
 using AnyGroup = c10d::ProcessGroup;
 #endif
 
-/// What torch.distributed calls on every rank for a group of this backend.
+/// Makes a group of this backend. torch.distributed calls it on every rank of the group.
 c10::intrusive_ptr<AnyGroup> create_group(const StorePtr& store, int rank, int size,
                                           std::chrono::milliseconds timeout) {
   const GroupOptions options = options_with(timeout);

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """Builds gradplane's adapter for the PyTorch of the Python that runs this, and the module behind
-`import gradplane.torch`. `gradplane build-adapter` calls it, and the sdist's setup.py.
+`import gradplane.torch`. `gradplane build-adapter` and the sdist's setup.py call it.
 
-It needs a compiler with C++20 and the headers of PyTorch, Gloo and nlohmann/json, and of pybind11
-and Python for the module. A wheel of PyTorch has headers of its own, but none of Gloo; those of the
-same age have to be given with --include.
+It needs a compiler with C++20 and the headers of PyTorch, Gloo and nlohmann/json. The module also
+needs those of pybind11 and Python. A wheel of PyTorch has its own headers, but none of Gloo: give
+the folder of Gloo's headers of the same age with --include.
 """
 
 import argparse
@@ -25,8 +25,8 @@ TESTED = ((1, 13), (2, 6), (2, 11))
 REDUCE = ("-ffp-contract=off", "-fno-math-errno", "-DGRADPLANE_REDUCE_X86")
 VECTOR = (*REDUCE, "-fno-tree-loop-distribute-patterns")
 GLOO = ("-DUSE_C10D_GLOO",)
-# What an adapter is made of: patterns of files below ROOT, and their flags, as in the meson.build
-# files there.
+# The sources of an adapter: patterns of files below ROOT, and their flags, which are those of the
+# meson.build files.
 PARTS = (
     ("trainer-shim/torch/*.cc", GLOO),
     ("trainer-shim/group/*.cc", ()),
@@ -64,7 +64,7 @@ class Torch:
         self.text = torch.__version__
         folder = pathlib.Path(torch.__file__).parent
         includes = (folder / "include", folder / "include/torch/csrc/api/include")
-        # Debian has them where every compiler looks.
+        # Debian has these headers in folders that every compiler searches.
         self.includes = [str(path) for path in includes if path.is_dir()]
         self.libraries = folder / "lib"
         self.abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
@@ -86,8 +86,8 @@ def sources():
 
 
 class Compiler:
-    """Compiles into a folder of its own, some files at a time. It runs in ROOT, so that a compiler
-    cache knows the same sources in another place."""
+    """Compiles into a folder of its own, several files at a time. It runs in ROOT, so that a
+    compiler cache finds the same relative paths whatever the place of ROOT."""
 
     def __init__(self, torch, includes, folder, jobs):
         self._command = shlex.split(os.environ.get("CXX", "c++"))
@@ -100,7 +100,7 @@ class Compiler:
         self._jobs = jobs
 
     def run(self, arguments):
-        environment = {**os.environ, "LC_ALL": "C"}  # so that its words are those of hint()
+        environment = {**os.environ, "LC_ALL": "C"}  # hint() looks for English messages
         done = subprocess.run([*self._command, *map(str, arguments)], capture_output=True,
                               text=True, check=False, env=environment, cwd=ROOT)  # fmt: skip
         if done.returncode != 0:
@@ -123,7 +123,7 @@ class Compiler:
 
 
 def hint(said):
-    """What to install, where a header is missing."""
+    """What to install if the compiler's messages say that a header is missing."""
     for header, package in (
         ("gloo/", "libgloo-dev, or give the folder of PyTorch's third_party/gloo with --include"),
         ("nlohmann/", "nlohmann-json3-dev, or give its folder with --include"),
@@ -136,10 +136,10 @@ def hint(said):
 
 
 def link(compiler, torch, objects, target, *libraries):
-    """Writes the library beside its place first, so that a process never loads half of it."""
+    """Links to a file beside `target` and renames it, so that no process loads half a library."""
     folder = [f"-L{torch.libraries}"] if torch.libraries.is_dir() else []
     part = target.with_name(target.name + ".part").absolute()
-    # In Debian it is a library of its own; where libtorch_cpu has all of it, it is not needed.
+    # Debian has Gloo as a library of its own. If libtorch_cpu has all of it, none is needed.
     gloo = ctypes.util.find_library("gloo")
     compiler.run([*LINK, *objects, *folder, "-ltorch_cpu", "-lc10", *libraries,
                   *([f"-l:{gloo}"] if gloo else []), "-pthread", "-o", part])  # fmt: skip
@@ -147,7 +147,7 @@ def link(compiler, torch, objects, target, *libraries):
 
 
 def build(adapter_folder=None, module_path=None, includes=(), jobs=0, say=print):
-    """The adapter into a folder, the module to a path, or both; raises BuildError."""
+    """Builds the adapter into a folder, the module at a path, or both. Raises BuildError."""
     torch = Torch()
     for folder in filter(None, (adapter_folder, module_path and pathlib.Path(module_path).parent)):
         if not os.access(folder, os.W_OK):

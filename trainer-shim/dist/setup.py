@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Of the sdist that scripts/sdist makes. `pip install --no-build-isolation` builds the module
-behind `import gradplane.torch` for the PyTorch that is installed."""
+"""The setup of the sdist that scripts/sdist makes. `pip install --no-build-isolation` builds the
+module behind `import gradplane.torch` for the installed PyTorch."""
 
 import os
 import pathlib
@@ -17,13 +17,13 @@ import build_adapter  # noqa: E402
 
 
 class BuildModule(build_ext):
-    """Its name has the version of PyTorch, which is only known where it is built."""
+    """Builds the module. Its name has the version of PyTorch, so it is known only here."""
 
     def build_extension(self, extension):
         name = f"_torch_{build_adapter.Torch().suffix}" + sysconfig.get_config_var("EXT_SUFFIX")
         folder = pathlib.Path(self.get_ext_fullpath(extension.name)).resolve().parent
         folder.mkdir(parents=True, exist_ok=True)
-        # Of headers that are missing, as --include of `gradplane build-adapter`.
+        # Folders of missing headers, as with --include of `gradplane build-adapter`.
         more = os.environ.get("GRADPLANE_INCLUDE", "").split(":")
         includes = [str(ROOT / "third_party"), *filter(None, more)]
         build_adapter.build(module_path=folder / name, includes=includes)

@@ -5,9 +5,9 @@
     import gradplane.torch
     torch.distributed.init_process_group("gradplane")
 
-A group of this backend is a group of Gloo whose collectives the daemon carries. What it cannot
-carry goes over Gloo, as do all collectives where no daemon is. A process in which the shim is
-preloaded has the same either way, for all of its groups of Gloo.
+A group of this backend is a group of Gloo whose collectives the daemon carries. Collectives that it
+cannot carry go over Gloo, and so do all collectives if there is no daemon. A process with the
+preloaded shim has the same without this module, for all of its groups of Gloo.
 """
 
 import importlib
