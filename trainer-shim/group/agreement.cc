@@ -12,13 +12,14 @@
 namespace gradplane::shim {
 namespace {
 
-/// Whether the arena slot of the round serves a newer one, which the rank has submitted since.
+/// Whether the rank has since submitted a round that uses the same arena slot.
 bool has_forgotten(const Statement& s, std::uint64_t round) {
   return s.next_round > round && s.next_round - round > kRoundSlots;
 }
 
-/// Whether a round that this rank lacks, and another one has, is an exchange. What this rank has
-/// not submitted others can only have completed if it is one, where there are any.
+/// Whether a round that this rank lacks and another rank has completed is an exchange. If this rank
+/// has not submitted it, in a session with exchanges, it must be one: the others could not complete
+/// another operation without this rank.
 bool lacks_exchange(const Statement& s, std::uint64_t round) {
   if (round >= s.next_round) return s.selections != 0;
   const std::uint64_t back = s.next_round - 1 - round;
@@ -27,8 +28,8 @@ bool lacks_exchange(const Statement& s, std::uint64_t round) {
 
 struct RoundView {
   int holder = kNobody;      // the lowest rank that has its result
-  int forgetful = kNobody;   // the lowest rank whose slot of it serves a newer one
-  bool is_exchange = false;  // so say all that lack it
+  int forgetful = kNobody;   // the lowest rank whose slot a newer round uses
+  bool is_exchange = false;  // true if all ranks that lack it say so
 };
 
 RoundView view_of(std::span<const Statement> statements, std::uint64_t round) {
@@ -123,8 +124,8 @@ RecoveryPlan plan_recovery(std::span<const Statement> statements) {
       return refuse("rank " + std::to_string(rank) + " has completed what it did not submit");
     }
   }
-  // Whatever the statements say, the rounds that are no exchanges are kRoundSlots at most: who has
-  // submitted more than that beyond the first has forgotten it.
+  // This bounds the loop, whatever the statements say. There are at most kRoundSlots rounds that
+  // are no exchanges: a rank that has submitted more has forgotten the first.
   if (end > plan.first && end - plan.first > kMaxRepairedRounds) {
     return refuse("the ranks are " + std::to_string(end - plan.first) + " rounds apart");
   }

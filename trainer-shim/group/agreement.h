@@ -28,11 +28,11 @@ JobKey attempt_key(const JobKey& group_key, std::uint32_t attempt);
 /// they must decide alike, and all of them compute the decision from the same statements. A
 /// statement is plain bytes: it travels in an all_gather between processes of one architecture.
 enum class Stage : std::uint32_t {
-  kAttached = 1,  // the daemon took this rank
+  kAttached = 1,  // the daemon has accepted this rank
   kReady = 2,     // the daemon says that all ranks have joined
   kStopped = 3,   // the session is over: this rank submits no more
-  kRecover = 4,   // this is how far the rank came
-  kRetry = 5,     // fallen back; this is how long the rank wants to wait before it tries again
+  kRecover = 4,   // after a lost session: which rounds this rank has completed
+  kRetry = 5,     // after a fallback: how long this rank wants to wait before it tries again
 };
 
 inline constexpr std::uint32_t kStatementMagic = 0x67707335;  // "gps5"
@@ -47,13 +47,13 @@ struct Statement {
   std::uint32_t selections = 0;        // of the job's plan, as the daemon says
   std::uint32_t average_every = 0;     // as the daemon says
   std::uint32_t staleness = 0;         // as the daemon says
-  std::uint64_t first_incomplete = 0;  // of the rounds that were carried
+  std::uint64_t first_incomplete = 0;  // the first round that is not complete here
   std::uint64_t next_round = 0;        // the first that this rank did not submit
   std::uint64_t completed = 0;         // bit i: round first_incomplete + i is complete
   std::uint64_t exchanges = 0;         // bit i: round next_round - 1 - i is an exchange
   std::uint64_t round_bytes = 0;
   RetryView retry;
-  std::array<char, kCauseBytes> cause{};  // why not able; ends with 0
+  std::array<char, kCauseBytes> cause{};  // why it is not able; ends with 0
 
   void set_cause(std::string_view text);
 };
@@ -63,11 +63,11 @@ static_assert(sizeof(Statement) == 8 * 4 + 7 * 8 + kCauseBytes, "no padding goes
 /// in step.
 bool same_stage(std::span<const Statement> statements, Stage stage);
 
-/// Whether the rank has the result of a round, as far as it has said.
+/// Whether the rank has the result of a round, by its statement.
 bool has_completed(const Statement& s, std::uint64_t round);
 
-/// How the ranks exchange updates in a session: only if all daemons say the same number of
-/// selections, and with averages as often as any of them wants.
+/// How the ranks exchange updates in a session. They do only if all daemons say the same number of
+/// selections, and they take averages as often as any daemon wants.
 struct ExchangeTerms {
   std::uint32_t selections = 0;     // 0: they sum
   std::uint32_t average_every = 0;  // passes; 0: never
@@ -79,7 +79,7 @@ ExchangeTerms exchange_terms(std::span<const Statement> statements);
 struct Verdict {
   bool all_able = false;
   bool required = false;  // some rank must not fall back
-  std::string cause;      // of the first rank that is not able: "rank 2 reports: ..."
+  std::string cause;      // from the first rank that is not able: "rank 2 reports: ..."
 };
 
 Verdict judge(std::span<const Statement> statements);
@@ -97,12 +97,12 @@ struct RecoveryPlan {
 };
 
 inline constexpr int kNobody = -1;
-/// Of an exchange each rank has a result of its own. A rank that lacks it needs nobody: it goes on
-/// with its own update, as one to whom no other has come.
+/// The round is an exchange, in which each rank has a result of its own. A rank that lacks it needs
+/// no other rank: it goes on with only its own update.
 inline constexpr int kEachItsOwn = -2;
-/// So many rounds are repaired at most. Ranks that do not wait for each other may be many rounds
-/// apart in exchanges, but not more than the rounds of a cycle of selections and of the steps that
-/// staleness lets pass.
+/// The most rounds that are repaired. Under bounded staleness ranks may be many rounds apart in
+/// exchanges, but at most by the rounds of a cycle of selections and of the steps of the staleness
+/// bound.
 inline constexpr std::uint64_t kMaxRepairedRounds = std::uint64_t{1} << 20;
 static_assert((kMaxSelections + kMaxStalenessSteps) * kMaxBuckets < kMaxRepairedRounds,
               "a step has a round for each bucket that the daemon knows");

@@ -9,7 +9,7 @@
 namespace gradplane::shim {
 
 struct TensorPlace {
-  std::string name;  // as DDP calls the parameter, or param.<index>
+  std::string name;  // DDP's name of the parameter, or param.<index>
   std::uint64_t offset_elements = 0;
   std::uint64_t elements = 0;
 };

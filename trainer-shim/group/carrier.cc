@@ -15,7 +15,7 @@
 namespace gradplane::shim {
 namespace {
 
-/// A daemon without a sign of life for so long is dead.
+/// A daemon whose beat does not change for so long is dead.
 constexpr std::uint32_t kLivenessLimitMs = 5000;
 
 std::uint32_t shorter(std::uint32_t limit_ms, std::int64_t other_ms) {
@@ -71,7 +71,7 @@ bool Carrier::attach(const JobKey& job_key, std::string& cause) {
     last_bucket_id_ = 0;
     return true;
   }
-  // A rank that is refused must still heed what the operator says.
+  // A rank that is refused must still obey ranks.require.
   if (status == GP_REFUSED) required_ = required_ || daemon_requires();
   cause = *error ? error : "the daemon did not take the rank, status " + std::to_string(status);
   return false;
@@ -114,7 +114,7 @@ Round Carrier::cut_next(Collective& collective) const {
   return round;
 }
 
-/// The daemon counts rounds in 32 bits, which wrap.
+/// The arena memory of a round. The daemon's numbers of rounds have 32 bits and wrap.
 void* Carrier::memory_of(std::uint64_t round) const {
   return gp_round_memory(session_, static_cast<std::uint32_t>(round));
 }
@@ -170,14 +170,15 @@ Carrier::Turn Carrier::poll() {
   return worked ? Turn::kWorked : Turn::kIdle;
 }
 
-/// Under bounded staleness what a result lacks is mostly on its way, and enters a later one.
+/// Counts a partial result. Under bounded staleness it counts as early, because the updates that it
+/// lacks mostly enter a later result.
 void Carrier::count_partial(const gp_completion& completion, bool stale) {
   if (completion.partial_blocks == 0) return;
   (stale ? counters().early_rounds : counters().partial_rounds) += 1;
   (stale ? counters().early_blocks : counters().partial_blocks) += completion.partial_blocks;
 }
 
-/// Writes a result where it belongs. False if the completion is of no round in flight.
+/// Writes a result into its collective. False if the completion is of no round in flight.
 bool Carrier::take(const gp_completion& completion) {
   const std::uint64_t number = window_.expand(completion.round);
   const Round* round = window_.find(number);
@@ -186,12 +187,12 @@ bool Carrier::take(const gp_completion& completion) {
   const bool exchanged = round->operation == Operation::kExchange;
   const bool lacks_a_rank = !exchanged && all_contribute(round->operation) &&
                             completion.contributors < identity_.world_size;
-  // What a rank alone has given cannot be had without that rank.
+  // An all_gather that goes as a sum has the bytes of a rank only if this rank has contributed.
   if (lacks_a_rank && round->operation != round->collective->operation) return false;
   round->take(static_cast<const std::byte*>(memory), identity_.rank);
   count_partial(completion, exchanged && staleness() > 0);
   if (lacks_a_rank) {
-    // Who has submitted a round that is so much later has completed this one.
+    // A rank that has submitted a round so much later has completed this one.
     behind_until_ = std::max(behind_until_, number + kMaxLeadRounds + 1);
   } else if (!exchanged) {
     whole_end_ = std::max(whole_end_, number + 1);
@@ -224,7 +225,7 @@ Carrier::Turn Carrier::over(int status) {
 }
 
 void Carrier::report_drift(std::uint64_t step, double distance, double norm) {
-  // A daemon that knows no selections takes it for an error.
+  // A daemon without selections would refuse the report.
   if (session_ && agreed_selections_ != 0) gp_report_drift(session_, step, distance, norm);
 }
 
@@ -278,8 +279,9 @@ void Carrier::abandon() {
   if (session_) gp_abandon(session_);
 }
 
-/// The daemon's number for this slice of a bucket, told to it when new or changed. 0, which makes
-/// the sum exact: no gradient bucket, no floating type, or no id is left.
+/// The id of this slice of a bucket. A slice that is new or has changed is registered at the
+/// daemon. 0, which makes the sum exact, if this is no gradient bucket or no floating type, or if
+/// no id is left.
 std::uint16_t Carrier::bucket_of(const BucketLayout* layout, const Round& round) {
   if (!layout || !is_floating(round.collective->type)) return 0;
   const auto key = std::pair(layout->key, round.offset_bytes);
@@ -304,7 +306,7 @@ std::uint16_t Carrier::register_bucket(const BucketLayout& layout, const Round& 
   const std::uint16_t id = ++last_bucket_id_;
   const int status = gp_register_bucket(session_, id, static_cast<std::uint8_t>(type),
                                         tensors.data(), tensors.size());
-  return status == GP_OK ? id : 0;  // if the session is over, the submission says so
+  return status == GP_OK ? id : 0;  // if the session is over, the submission will fail, too
 }
 
 }  // namespace gradplane::shim

@@ -63,14 +63,14 @@ class Carrier {
   std::size_t round_bytes() const;
   std::uint32_t rounds_in_flight_max() const;
 
-  /// What the daemon says of exchanges, for the agreement of the ranks.
+  /// The daemon's terms for exchanges, on which the ranks then agree.
   std::uint32_t selections() const { return gp_selections(session_); }
   std::uint32_t average_every() const { return gp_average_every(session_); }
   std::uint32_t staleness() const { return gp_staleness(session_); }
 
-  /// Begins the session with the values that all ranks can use. Of so many `selections` it
-  /// exchanges gradients; 0: it sums them. The first round of a session is 0; a test may begin near
-  /// the wrap of the daemon's 32-bit counter.
+  /// Begins the session with the values that all ranks can use. With `selections` above 0 it
+  /// exchanges gradients; with 0 it sums them. The first round of a session is 0; a test may begin
+  /// near the wrap of the daemon's 32-bit counter.
   void start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max,
              std::uint64_t first_round = 0, std::uint32_t selections = 0);
 
@@ -87,9 +87,9 @@ class Carrier {
   /// Sleeps until something may have happened, at most `timeout_ms`.
   Turn wait(int timeout_ms);
 
-  /// Whether one of the last rounds was completed without the contribution of some rank, or is an
-  /// exchange, of which nobody knows who lacks it. Such a rank may still need results of other
-  /// ranks before it can end. All ranks that have completed the same rounds give the same answer.
+  /// Whether some rank may still need results of other ranks before it can end. That may be when
+  /// one of the last rounds lacked a rank's contribution, or was an exchange, where no rank knows
+  /// who lacks a result. All ranks that have completed the same rounds give the same answer.
   bool left_a_rank_behind() const {
     return window_.next() < behind_until_ ||
            (exchanged_end_ != 0 && whole_end_ < exchanged_end_ + kMaxLeadRounds);
@@ -162,9 +162,10 @@ class Carrier {
   std::uint32_t agreed_selections_ = 0;
   /// Some rank may still lack results if the session ends before this round.
   std::uint64_t behind_until_ = 0;
-  /// One past the last exchange that is complete, and one past the last round in which all ranks
-  /// are: who has contributed to that has completed all that are kMaxLeadRounds before it.
+  /// One past the last exchange that is complete.
   std::uint64_t exchanged_end_ = 0;
+  /// One past the last round to which all ranks have contributed. A rank that has contributed to a
+  /// round has completed all rounds that are kMaxLeadRounds before it.
   std::uint64_t whole_end_ = 0;
   std::string cause_;
   std::map<std::pair<std::uint64_t, std::size_t>, NamedBucket> buckets_;  // by key and offset

@@ -23,7 +23,7 @@ class Completer {
     std::unique_lock lock(mutex_);
     tasks_.push_back(std::move(task));
     if (idle_count_ < tasks_.size() && thread_count_ < kMaxCompleterThreads) start_thread();
-    if (thread_count_ == 0) {  // the process may have no more threads: do it here
+    if (thread_count_ == 0) {  // no thread can be started, so the task runs here
       const auto own = std::move(tasks_.back());
       tasks_.pop_back();
       lock.unlock();
@@ -40,7 +40,7 @@ class Completer {
       std::thread([this] { run(); }).detach();
       ++thread_count_;
     } catch (const std::system_error&) {
-      // The threads that run already take the task.
+      // Threads that run already will take the task.
     }
   }
 

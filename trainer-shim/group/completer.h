@@ -13,7 +13,7 @@ namespace gradplane::shim {
 /// may call this.
 void complete_soon(std::function<void()> task);
 
-/// In a child of fork(), which has none of the threads.
+/// For a child of fork(), which has none of the threads.
 void forget_completer_after_fork();
 
 inline constexpr int kMaxCompleterThreads = 32;

@@ -7,17 +7,17 @@
 
 namespace gradplane::shim {
 
-/// What a trainer waits for: one for each collective that it has handed over.
+/// The end of one collective, for which the trainer waits.
 class Completion {
  public:
   virtual ~Completion() = default;
 
-  /// Whether finish() may run in the progress thread, because it calls nobody back. Otherwise it
-  /// runs in a thread that nobody waits for, since a callback may wait for another collective.
-  /// Once.
+  /// Whether finish() may run in the progress thread, because it calls no callbacks. Otherwise it
+  /// runs in a thread of the completer, since a callback may wait for another collective. Called
+  /// once.
   virtual bool may_finish_in_place() = 0;
 
-  /// The collective has ended, with a failure or without one. Once, in any thread.
+  /// The collective has ended, with a failure or without one. Called once, in any thread.
   virtual void finish(std::exception_ptr failure) = 0;
 };
 using CompletionPtr = std::shared_ptr<Completion>;

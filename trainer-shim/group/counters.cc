@@ -19,11 +19,11 @@ namespace {
 
 struct FallbackCause {
   std::mutex mutex;
-  std::string text;        // of the last one
-  bool announced = false;  // and no return since
+  std::string text;        // cause of the last fallback
+  bool announced = false;  // a fallback was announced, and no return since
 };
 
-// These outlive static destruction.
+// These are never freed, because threads may use them during static destruction.
 Counters* own_counters = new Counters;
 FallbackCause* fallback_cause = new FallbackCause;
 std::atomic<bool> has_announced_exchange{false};

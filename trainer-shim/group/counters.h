@@ -14,7 +14,7 @@
 
 namespace gradplane::shim {
 
-/// Why an operation went to the original function without being looked at further.
+/// Why a collective was passed through to the framework's own function.
 enum class PassReason : std::uint8_t {
   kReduceOp,     // not SUM, MAX, MIN or PRODUCT
   kTensorCount,  // not exactly one tensor
@@ -23,7 +23,7 @@ enum class PassReason : std::uint8_t {
   kDevice,       // not in host memory
   kEmpty,        // no elements
   kOverlap,      // a view that reaches beyond its storage when read as a run of elements
-  kArguments,    // what Gloo refuses: a root that is none, lists or shapes that do not fit
+  kArguments,    // arguments that Gloo refuses: an invalid root, lists or shapes that do not fit
   kPeers,        // some rank of the group has no shim
   kForked,       // a child of the process that attached
   kOneRank,      // the group has one rank, and nothing to send
@@ -32,26 +32,26 @@ enum class PassReason : std::uint8_t {
 
 std::string_view pass_reason_name(PassReason reason);
 
-/// A number for each operation.
+/// A counter for each operation.
 using OperationCounts = std::array<std::atomic<std::uint64_t>, kOperationNames.size()>;
 
-/// What this process did. Any thread.
+/// The counters of this process. Any thread.
 struct Counters {
   OperationCounts carried_ops{};
   std::atomic<std::uint64_t> carried_buckets{0};  // of carried_ops: DDP gradient buckets
   std::atomic<std::uint64_t> carried_rounds{0};
   std::atomic<std::uint64_t> carried_bytes{0};
-  std::atomic<std::uint64_t> partial_rounds{0};  // of carried_rounds: some block was partial
+  std::atomic<std::uint64_t> partial_rounds{0};  // of carried_rounds: with partial blocks
   std::atomic<std::uint64_t> partial_blocks{0};  // blocks that lack some rank's contribution
   std::atomic<std::uint64_t> early_rounds{0};    // of carried_rounds, under bounded staleness: some
                                                  // updates of their step had not come
   std::atomic<std::uint64_t> early_blocks{0};    // blocks that lack such an update
-  std::atomic<std::uint64_t> fallbacks{0};       // times that a group changed over to Gloo
-  OperationCounts fallen_back_ops{};             // operations that went through Gloo therefore
+  std::atomic<std::uint64_t> fallbacks{0};       // how often a group has changed to Gloo
+  OperationCounts fallen_back_ops{};             // operations that Gloo did because of that
   std::atomic<std::uint64_t> recovered_rounds{0};
-  std::atomic<std::uint64_t> averages{0};        // of the parameters of a model, over all ranks
-  std::atomic<std::uint64_t> last_drift_ppm{0};  // from their mean, when it was measured last
-  std::atomic<std::uint64_t> failed_ops{0};      // that were neither carried nor fallen back
+  std::atomic<std::uint64_t> averages{0};        // exact means of the parameters of a model
+  std::atomic<std::uint64_t> last_drift_ppm{0};  // the last measured drift
+  std::atomic<std::uint64_t> failed_ops{0};      // operations that have failed
   std::atomic<std::uint64_t> pending_ns{0};      // sum over operations: from the call to the result
   std::atomic<std::uint64_t> waited_ns{0};       // sum over Work.wait() calls
   OperationCounts passed_ops{};
@@ -61,7 +61,7 @@ struct Counters {
 
 Counters& counters();
 
-/// In a child of fork(): it has done nothing yet, and announced nothing.
+/// For a child of fork(), which has counted and announced nothing yet.
 void forget_counters_after_fork();
 
 void count(OperationCounts& counts, Operation operation);
@@ -69,8 +69,8 @@ void count(OperationCounts& counts, Operation operation);
 /// Counts one operation that went to the original function.
 void count_pass(Operation operation, PassReason reason);
 
-/// Says on stderr that collectives go through the framework's own (Gloo, MPI) and why; once until
-/// announce_return().
+/// Says on stderr that the framework (Gloo, MPI) does the collectives itself, and why. Only once
+/// until announce_return().
 void announce_fallback(const std::string& cause, const char* framework);
 
 /// Says on stderr that a group that had fallen back is carried again, if that was announced.
@@ -79,7 +79,8 @@ void announce_return();
 /// Says on stderr why the session over gradplane was lost, where the ranks cannot go on without it.
 void announce_loss(const std::string& cause, int rank, const char* framework);
 
-/// Says on stderr, once per process, that a reduce_scatter sums whatever its program asks for.
+/// Says on stderr, once per process, that a reduce_scatter sums whatever reduction the program asks
+/// for.
 void announce_gloos_sums();
 
 /// Says on stderr that ranks exchange gradients, so that replicas differ; once per process.

@@ -18,10 +18,10 @@ namespace gradplane::shim {
 namespace {
 
 constexpr std::uint32_t kMaxAttachTimeoutMs = 600000;
-/// One more means that no user is meant.
+/// The largest uid. UINT32_MAX means no user.
 constexpr std::uint32_t kMaxUid = UINT32_MAX - 1;
 constexpr std::string_view kPrefix = "GRADPLANE_";
-/// Of tests; they never reach a product's decision.
+/// The prefix of variables of tests, which the shim ignores.
 constexpr std::string_view kTestPrefix = "GRADPLANE_TEST_";
 constexpr std::array<std::string_view, 13> kKnown = {
     "GRADPLANE_ADAPTER_DIR", "GRADPLANE_ATTACH_TIMEOUT_MS",
@@ -37,7 +37,7 @@ std::string text_of(const char* name) {
   return value ? value : "";
 }
 
-/// What torch's launchers, Open MPI's and MPICH's set.
+/// The rank that the launcher of PyTorch, Open MPI or MPICH has set; empty if none.
 std::string rank_of_launcher() {
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
     if (std::string rank = text_of(name); !rank.empty()) return rank;
@@ -72,7 +72,7 @@ void replace_all(std::string& text, std::string_view from, const std::string& to
   }
 }
 
-/// The script's name if there is one among the first arguments, else the program's.
+/// The name of the script if there is one among the first arguments, else of the program.
 std::string process_label() {
   std::array<char, 4096> bytes{};
   std::FILE* file = std::fopen("/proc/self/cmdline", "re");
@@ -110,7 +110,7 @@ Environment read() {
   return e;
 }
 
-std::atomic<const Environment*> current_environment{nullptr};  // outlives static destruction
+std::atomic<const Environment*> current_environment{nullptr};  // never freed
 
 }  // namespace
 

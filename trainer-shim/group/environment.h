@@ -7,35 +7,36 @@
 
 namespace gradplane::shim {
 
-/// What GRADPLANE_* variables say. Read once in a process.
+/// The values of GRADPLANE_* variables. They are read once in a process.
 struct Environment {
   std::string socket_path = "/run/gradplane/gradplaned.sock";
   std::string run_id;
-  /// Where the counters go at exit, as JSON; empty: nowhere. %r is the rank, %p the process id.
+  /// The file for the counters at exit, as JSON; empty: none. %r is the rank, %p the process id.
   std::string report_path;
-  /// Of this process, as its launcher says; empty: it does not.
+  /// The rank of this process that the launcher has set; empty: none.
   std::string rank;
-  /// What this process is called in `gradplane status`.
+  /// The name of this process in `gradplane status`.
   std::string label;
   std::uint32_t attach_timeout_ms = 10000;
-  /// A daemon of this user is trusted, as are root's and our own.
+  /// Daemons of this user are trusted, besides root's and those of the process's own user.
   std::uint32_t daemon_uid = 0;
   bool require = false;
   bool verbose = false;
-  /// A reduce_scatter that asks for another reduction than a sum gets it, where Gloo gives a sum.
+  /// Whether a reduce_scatter does another reduction than a sum if the program asks for it. Gloo
+  /// always sums.
   bool heeds_reduce_op = false;
-  /// What a program of MPI sums in a floating type are gradients, for which loss bounds hold.
+  /// Whether loss bounds hold for all sums of MPI in a floating type, because they are gradients.
   bool mpi_sums_are_gradients = false;
 };
 
 /// The environment of this process. Any thread.
 const Environment& environment();
 
-/// In a child of fork(): its rank, its process id and what it sets are others than its parent's.
+/// For a child of fork(), where rank, process id and variables may differ from its parent's.
 void forget_environment_after_fork();
 
-/// Warns on stderr, once each, of variables that start with GRADPLANE_ and mean nothing here, and
-/// of values that cannot be used.
+/// Warns on stderr of unknown variables that begin with GRADPLANE_, and of invalid values. Each is
+/// warned of once.
 void warn_of_strange_variables();
 
 }  // namespace gradplane::shim

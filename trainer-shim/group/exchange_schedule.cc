@@ -32,8 +32,8 @@ ExchangeSchedule::Due ExchangeSchedule::take_due() {
   const bool summed = std::exchange(summed_, false);
   if (!has_exchanged_) return Due::kNothing;
   const std::uint64_t since = passes_ - measured_at_;
-  // Equal gradients would keep different replicas different for ever. And what optimizers remember
-  // of different gradients moves equal replicas apart again, so averages go on.
+  // Averages go on even if gradients are summed now: equal gradients would keep different replicas
+  // different for ever, and optimizers' state from different gradients moves equal replicas apart.
   const bool average = (summed && apart_) || (average_every_ != 0 && since >= average_every_);
   const bool measure = apart_ && average_every_ == 0 && since >= kMeasureEvery;
   if (!average && !measure) return Due::kNothing;

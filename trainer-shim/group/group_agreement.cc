@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// The part of GroupSession in which the ranks of a group decide together: to carry, to fall back,
-// to come back. How they repair what a lost session left behind is in group_recovery.cc.
+// The part of GroupSession in which the ranks of a group decide together whether to carry, to fall
+// back, or to try again. group_recovery.cc has the repair of a lost session.
 #include <algorithm>
 #include <cstdio>
 #include <stdexcept>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMinRoundBytes = kMinBlockBytes;
 
-/// What the others have not done yet when an exchange takes long.
+/// What the other ranks have not done yet when an exchange of statements takes long.
 const char* awaited_in(Stage stage, bool able) {
   if (stage == Stage::kRecover) return "say how far they came in the lost session";
   if (stage != Stage::kStopped) return "reach this collective";
@@ -33,8 +33,9 @@ bool GroupSession::agreement_is_due() const {
          (mode_ == Mode::kFallenBack && front_number_ == retry_.checkpoint());
 }
 
-/// At the first operation, yes. At a checkpoint after a fallback, if enough time has passed. All
-/// earlier operations have ended, and the next one waits in Gloo for its peers just as long.
+/// Whether the ranks try to attach now: at the first operation, and at a checkpoint after a
+/// fallback if enough time has passed. All earlier operations have ended. The next one would wait
+/// in Gloo just as long for its peers.
 bool GroupSession::all_want_to_agree() {
   if (mode_ == Mode::kUndecided) return true;
   Statement mine;
@@ -53,7 +54,8 @@ void GroupSession::agree() {
     statements = exchange(mine, stage, able, cause);
     return judge(statements).all_able;
   };
-  // Before the first exchange, so that while this rank waits in it, the daemons know for whom.
+  // This comes before the first exchange, so that while this rank waits there, its daemon can tell
+  // for which ranks it waits.
   const JobKey key = attempt_key(side_->key(), attempts_++);
   carrier_.limit_attempt(retry_.attempt_limit_ns());
   const bool attached = Carrier::daemon_in_sight(cause) && carrier_.attach(key, cause);
@@ -94,11 +96,11 @@ std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool
 }
 
 void GroupSession::say_for_whom(Stage stage, bool able, std::int64_t seconds) {
-  // Without gradplane a slow rank is nothing to speak of: the operation itself would wait for it in
-  // silence.
+  // After a fallback nothing is said of a slow rank, because the operation itself would wait for it
+  // in silence, too.
   if (stage == Stage::kRetry && !environment().verbose) return;
   if (waits_no_longer()) return;
-  // Nobody lacks a result of this rank, as far as it knows.
+  // As far as this rank knows, no other rank lacks a result.
   const bool in_case = stage == Stage::kStopped && able && !carrier_.left_a_rank_behind();
   if (in_case && !environment().verbose) return;
   const bool joining = stage == Stage::kAttached || stage == Stage::kReady;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// The part of GroupSession in which the ranks of a group repair what a lost session left behind.
-// docs/decisions/0007-absent-hosts-and-recovery.md tells why each step is as it is.
+// The part of GroupSession in which the ranks of a group repair the rounds of a lost session.
+// docs/decisions/0007-absent-hosts-and-recovery.md gives the reason for each step.
 #include <algorithm>
 #include <cstdio>
 #include <stdexcept>
@@ -15,7 +15,7 @@
 namespace gradplane::shim {
 namespace {
 
-/// Who had not submitted the round: "rank 2 had not", "ranks 2, 4 had not".
+/// Which ranks had not submitted the round: "rank 2 had not", "ranks 2, 4 had not".
 std::string who_lacks(const std::vector<Statement>& statements, std::uint64_t round) {
   std::string names;
   int count = 0;
@@ -27,7 +27,7 @@ std::string who_lacks(const std::vector<Statement>& statements, std::uint64_t ro
   return (count == 1 ? "rank " : "ranks ") + names + " had not";
 }
 
-/// Elements times a factor, each rounded once.
+/// Multiplies elements by a factor. Each product is rounded once.
 void multiply(ElementType type, std::span<std::byte> elements, double factor) {
   const std::size_t count = elements.size() / element_bytes(type);
   std::vector<std::byte> products(count * accumulator_bytes(type));
@@ -39,7 +39,7 @@ void multiply(ElementType type, std::span<std::byte> elements, double factor) {
 
 }  // namespace
 
-/// For its lifetime the end of the group waits for what the others may need of this rank.
+/// While this object lives, the end of the group waits, because other ranks may need this rank.
 class GroupSession::Helping {
  public:
   explicit Helping(GroupSession& session) : session_(session) { set(true); }
@@ -69,9 +69,9 @@ void GroupSession::recover() {
 void GroupSession::recover_from(const std::string& cause) {
   const Helping helping(*this);
   Statement mine;
-  // Nobody says how far it came before all have stopped: a daemon that lives on may complete
-  // another round here, and as long as a rank submits, the slots of the oldest results may be used
-  // again.
+  // No rank says which rounds it has completed before all have stopped. A daemon that lives may
+  // complete another round here, and a rank that still submits may reuse the slots of the oldest
+  // results.
   carrier_.leave();
   exchange(mine, Stage::kStopped, false, cause);
   const std::vector<Statement> statements = repair(false, cause);
@@ -82,10 +82,9 @@ void GroupSession::recover_from(const std::string& cause) {
   fall_back(judge(statements));
 }
 
-/// The end of a rank that has all its results, while another one may lack some of them, or could
-/// not learn that this one has gone: it stays in the session until all have ended, and hands on
-/// what is lacking if a session is lost before that. Its own training is over, so no failure here
-/// is one of this rank.
+/// Ends a rank that has all its results. Another rank may lack some of them, or may not notice that
+/// this one has gone. Then this rank stays in the session until all have ended, and helps to repair
+/// if the session is lost before that. Its own training is over, so a failure here is not reported.
 void GroupSession::end_in_step() {
   if (mode_ != Mode::kCarried) return;
   if (!carrier_.left_a_rank_behind() && side_->closing_ends_waits()) return;
@@ -101,8 +100,8 @@ void GroupSession::end_in_step() {
   }
 }
 
-/// The second half of a recovery, when all ranks have stopped: says how far this one came, and
-/// gives every rank the results that it lacks. Returns what the ranks said.
+/// The second half of a recovery, when all ranks have stopped. The ranks exchange which rounds they
+/// have completed, and each gets the results that it lacks. Returns the statements of all ranks.
 std::vector<Statement> GroupSession::repair(bool able, const std::string& cause) {
   Statement mine;
   mine.required = carrier_.required() ? 1 : 0;
@@ -126,14 +125,14 @@ std::vector<Statement> GroupSession::repair(bool able, const std::string& cause)
       repair_round(recovery, holder);
     }
     ++recovery.round;
-    finish_completed();  // the trainer may need it to go on to the next
+    finish_completed();  // the trainer may need this result before it issues the next operation
   }
   return recovery.statements;
 }
 
-/// An exchange that this rank lacks, and some other has: the mean over its own update alone,
-/// without a word to anybody. Who has it may have gone on too far to know it any more, and what has
-/// come to another rank is no better for this one. The parameters are averaged soon.
+/// Completes an exchange that this rank lacks with the mean over only its own update. It asks no
+/// other rank: those that have completed the exchange may have forgotten it, and their results are
+/// not this rank's. The parameters will be averaged soon.
 void GroupSession::repair_exchange(const Recovery& recovery) {
   const Statement& mine = recovery.statements[static_cast<std::size_t>(rank_)];
   if (has_completed(mine, recovery.round)) return;
@@ -144,7 +143,8 @@ void GroupSession::repair_exchange(const Recovery& recovery) {
   counters().recovered_rounds += 1;
 }
 
-/// Gives every rank that lacks it the result of a round: a copy of the holder's, or Gloo's own.
+/// Gives the result of a round to every rank that lacks it: a copy of the holder's, or a new one
+/// from Gloo.
 void GroupSession::repair_round(Recovery& recovery, int holder) {
   const std::uint64_t round = recovery.round;
   Round& slice = slice_of(round);
@@ -174,8 +174,10 @@ void GroupSession::repair_round(Recovery& recovery, int holder) {
   counters().recovered_rounds += 1;
 }
 
-/// The sum of a round whose results nobody else has: each rank gives once more what it gave. The
-/// shard of a rank that has its result holds that result here, and nobody lacks it.
+/// Repairs a round of shards: the ranks sum the round once more, because each shard of the result
+/// is on one rank only. In the kept slot of a rank that has its result, the rank's own shard holds
+/// this result instead of the contribution. So the new sum of this shard is wrong, but no rank
+/// lacks it.
 void GroupSession::repair_shards(Recovery& recovery, Round& slice, const StillWaiting& say) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(slice.slot_bytes());
   if (slice.completed) {
@@ -200,8 +202,8 @@ Carrier::Kept& GroupSession::kept_result(Recovery& recovery) {
   return *own;
 }
 
-/// The slice of a round. The other ranks may have gone on without this one: then it is cut from the
-/// next operation, as they cut it, once the trainer has issued that.
+/// The slice of a round. If the other ranks have gone on without this one, the slice is cut from
+/// the next operation as they have cut it, when the trainer has issued that operation.
 Round& GroupSession::slice_of(std::uint64_t round) {
   Round* const submitted = carrier_.find(round);
   if (submitted) return *submitted;
@@ -217,8 +219,8 @@ const StagingPtr& GroupSession::memory_of(const Collective& collective) const {
       ->memory;
 }
 
-/// The operation that comes next, when the trainer has issued it; at most the group's timeout
-/// later.
+/// The next operation that is not submitted. It waits until the trainer has issued it, at most for
+/// the group's timeout.
 Collective& GroupSession::next_unsubmitted(std::uint64_t round) {
   const auto begun = std::chrono::steady_clock::now();
   auto next_word = kFirstWord;

@@ -15,18 +15,18 @@ namespace gradplane::shim {
 namespace {
 
 constexpr int kLongestWaitMs = 1000;
-/// After a group has been closed for good, so long may its thread take to notice.
+/// How long the thread of a closed group may take to notice that.
 constexpr auto kGrace = std::chrono::milliseconds(1000);
-/// How often the end of a group looks whether there is still a reason to wait.
+/// How often the end of a group checks whether there is still a reason to wait.
 constexpr auto kLook = std::chrono::milliseconds(100);
-/// The progress thread needs some microseconds to leave what it has finished. So often a thread of
-/// the program looks whether it has.
+/// The progress thread needs some microseconds to leave the remains of a finished operation. A
+/// thread of the program checks so many times whether it has.
 constexpr int kLeavingTurns = 1000;
-/// A rank that has ended keeps the results that others may lack for so long, but at most for half
-/// of the group's timeout, so that what waits for this rank elsewhere does not time out meanwhile.
+/// How long a rank that has ended keeps results that others may lack. It is at most half of the
+/// group's timeout, so that operations elsewhere that wait for this rank do not time out meanwhile.
 constexpr std::int64_t kHelpLimitMs = 60 * 1000;
 
-/// Why results did not get to where they belong.
+/// Copies results out. Returns the failure, or null.
 std::exception_ptr brought_out(Staging& memory) {
   try {
     memory.bring_out();
@@ -61,7 +61,7 @@ void GroupSession::enqueue(CompletionPtr completion, const Collective& collectiv
   {
     const std::lock_guard lock(bell_->mutex);
     remains.swap(bell_->remains);
-    // Ten thousand under way are not looked at for each that joins them.
+    // The list is cleaned only when it is full or all have ended, because it may be long.
     if (pending_count_ == 0 || unfinished_.size() == unfinished_.capacity()) {
       std::erase_if(unfinished_, [](const auto& weak) { return weak.expired(); });
       unfinished_.reserve(2 * unfinished_.size() + 1);
@@ -143,7 +143,7 @@ void GroupSession::shut_down(std::int64_t limit_ms, Leftovers leftovers) {
   }
   const bool join = ended_;
   std::vector<Remains> remains;
-  // Callbacks of a group end before the group does, as on Gloo's own threads.
+  // Callbacks of a group end before the group, as with Gloo's own threads.
   bell_->completed.wait_for(lock, kGrace, [this] { return bell_->completing_count == 0; });
   if (leftovers == Leftovers::kFreed) remains.swap(bell_->remains);
   lock.unlock();
@@ -152,17 +152,17 @@ void GroupSession::shut_down(std::int64_t limit_ms, Leftovers leftovers) {
     return;
   }
   thread_.detach();
-  // The thread may be stuck in Gloo for minutes; what it uses is never freed.
+  // The thread may be stuck in Gloo for minutes, so this object is never freed.
   new std::shared_ptr<GroupSession>(shared_from_this());
 }
 
-/// Whether shut_down() has a reason to wait on. Under the lock.
+/// Whether shut_down() has a reason to go on waiting. Call it under the lock.
 bool GroupSession::is_awaited(std::int64_t limit_ns) const {
   const std::int64_t now = now_ns();
   return (pending_count_ != 0 && now < limit_ns) || (helping_ && now < help_until_ns_);
 }
 
-/// Whether the program has gone on without this thread, which may still be stuck in Gloo.
+/// Whether the program no longer waits for this thread, which may be stuck in Gloo.
 bool GroupSession::waits_no_longer() {
   const std::lock_guard lock(bell_->mutex);
   return stopping_ && pending_count_ == 0 && now_ns() > help_until_ns_;
@@ -250,7 +250,7 @@ bool GroupSession::submit_some() {
   bool worked = false;
   for (Op& op : ops_) {
     while (!op.collective.all_submitted()) {
-      if (!op.memory->is_in()) return worked;  // and none before those that were called earlier
+      if (!op.memory->is_in()) return worked;  // later operations must wait, too
       if (!carrier_.submit_next(op.collective, op.gradient.layout.get())) return worked;
       worked = true;
       if (op.deadline_ns != 0) continue;
@@ -260,7 +260,7 @@ bool GroupSession::submit_some() {
   return worked;
 }
 
-/// Operations are begun in their order, and few are under way of the many that may wait.
+/// Whether an operation has begun. They begin in order, and few of the many that wait have begun.
 bool GroupSession::is_begun(const Op& op) {
   return op.deadline_ns != 0 || op.collective.submitted_bytes != 0 || op.collective.complete();
 }
@@ -331,7 +331,7 @@ void GroupSession::issue_on_side(Op& op) {
   try {
     op.side_work = side_->start(c, c.completed_bytes, c.bytes - c.completed_bytes, op.memory);
   } catch (...) {
-    finish(op, std::current_exception());  // what is refused here is refused on every rank
+    finish(op, std::current_exception());  // all ranks refuse the same operations
     return;
   }
   op.side_work->when_over([bell = bell_] { ring(*bell); });
@@ -359,7 +359,7 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
     (in_place ? bell_->leaving_count : bell_->completing_count) += 1;
   }
   Remains own{std::exchange(op.completion, nullptr), std::exchange(op.memory, nullptr)};
-  // A thread less between the result and who waits for it.
+  // Without another thread between them, the waiting thread has the result sooner.
   if (in_place) {
     own.completion->finish(failure);
     const std::lock_guard lock(bell_->mutex);
@@ -387,7 +387,7 @@ void GroupSession::break_with(std::exception_ptr failure) {
   mode_ = Mode::kBroken;
   broken_ = failure;
   carrier_.detach(false);
-  // Gloo says that a connection has ended. The daemons know whose, and why.
+  // Gloo only says that a connection has ended. The daemons know which rank is lost, and why.
   if (!ops_.empty() && !lost_because_.empty()) {
     announce_loss(std::exchange(lost_because_, {}), rank_, side_->name());
   }

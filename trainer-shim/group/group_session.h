@@ -23,11 +23,11 @@
 
 namespace gradplane::shim {
 
-/// What gradplane carries of one process group of a framework. The collectives form a queue in the
-/// order of the calls. A progress thread sends all of them in that order, either through the daemon
-/// or through the side group. All ranks together decide which of the two it is.
-/// docs/decisions/0002-attach-and-fallback.md gives the reason for each step. What belongs to the
-/// framework is behind SideGroup, Staging and Completion.
+/// The collectives of one process group of a framework that gradplane carries. They form a queue in
+/// the order of the calls. A progress thread sends them in this order, either through the daemon or
+/// through the side group. All ranks decide together which of the two it is.
+/// docs/decisions/0002-attach-and-fallback.md gives the reason for each step. SideGroup, Staging
+/// and Completion hide the framework.
 class GroupSession : public std::enable_shared_from_this<GroupSession> {
  public:
   GroupSession(std::unique_ptr<SideGroup> side, int rank, int size);
@@ -35,27 +35,27 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// Starts the progress thread. Throws std::system_error.
   void start();
 
-  /// What belongs to a gradient bucket. Empty for all else.
+  /// The layout and schedule of a gradient bucket; null for all other collectives.
   struct Gradient {
     std::shared_ptr<const BucketLayout> layout;
     std::shared_ptr<ExchangeSchedule> schedule;
   };
 
-  /// Queues a collective that the caller has found fit. `memory` is that of the collective, and
-  /// `completion` is finished when it has ended. Any thread.
+  /// Queues a collective that the caller has checked. `memory` is the collective's, and
+  /// `completion` is finished when the collective has ended. Any thread.
   void enqueue(CompletionPtr completion, const Collective& collective, StagingPtr memory,
                Gradient gradient = {});
 
-  /// The memory of a collective may have come in. Any thread.
+  /// Call it when the memory of a collective may be in. Any thread.
   void wake();
 
-  /// Frees the memory and the completions of operations that have ended, in the calling thread,
-  /// which is one of the program's. The progress thread leaves them a moment after the program has
-  /// the result: `kAll` waits for that moment, but not for callbacks.
+  /// Frees the memory and the completions of operations that have ended. Only a thread of the
+  /// program may call it. The progress thread leaves them a moment after the program has got the
+  /// result: `kAll` waits for that moment, but not for callbacks.
   enum class Leaving : std::uint8_t { kSome, kAll };
   void free_leftovers(Leaving leaving = Leaving::kSome);
 
-  /// Lets the daemon know how far the parameters are from their mean, if one carries. Any thread.
+  /// Reports the drift of the parameters to the daemon, if this group is carried. Any thread.
   struct Drift {
     std::uint64_t step = 0;
     double distance = 0;
@@ -67,7 +67,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// The collectives that have not ended, for a barrier to wait for. Any thread.
   std::vector<CompletionPtr> unfinished();
 
-  /// Asks the progress thread to finish what is queued and to leave. Does not wait.
+  /// Asks the progress thread to finish all queued operations and to end. Does not wait.
   void request_stop();
 
   /// Whether the progress thread has ended, so that shut_down() waits for nothing. Any thread.
@@ -76,7 +76,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// Stops the progress thread and waits for its end. The wait is at most `limit_ms` while
   /// operations are queued, and at most kHelpLimitMs while other ranks may need the results of this
   /// rank, plus a moment. If dead peers block the thread, this function abandons the thread
-  /// together with this object. Leftovers of operations are kept at the end of a process: the
+  /// together with this object. At the end of a process, leftovers of operations must be kept: the
   /// allocator of a GPU is gone then, and freeing its memory would end the process by an exception.
   enum class Leftovers : std::uint8_t { kFreed, kKept };
   void shut_down(std::int64_t limit_ms, Leftovers leftovers = Leftovers::kFreed);
@@ -98,9 +98,9 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
     OriginalWorkPtr side_work;     // while it goes through the side group
   };
 
-  /// What is left of a finished operation. Only a thread of the program frees it: its tensors may
-  /// belong to Python, and a thread that asks for Python's lock while Python ends is ended by it,
-  /// in the midst of a destructor, which ends the process.
+  /// What is left of a finished operation. Only a thread of the program frees it, because its
+  /// tensors may belong to Python. While Python ends, it ends each thread that asks for its lock,
+  /// and in a destructor that would end the process.
   struct Remains {
     CompletionPtr completion;
     StagingPtr memory;
@@ -129,11 +129,11 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   int wait_ms_until_deadline() const;
   void check_deadlines();
 
-  /// What the ranks repair after a lost session.
+  /// The repair of a lost session.
   struct Recovery {
     std::vector<Statement> statements;  // by rank
     std::vector<Carrier::Kept> kept;    // this rank's results
-    std::uint64_t round = 0;            // that is repaired now
+    std::uint64_t round = 0;            // the round that is repaired now
   };
   class Helping;
   void recover();
@@ -160,7 +160,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   const std::unique_ptr<SideGroup> side_;
   Carrier carrier_;
 
-  // Progress thread alone.
+  // Only the progress thread uses these.
   Mode mode_ = Mode::kUndecided;
   std::deque<Op> ops_;              // from the first that is not finished
   std::uint64_t front_number_ = 0;  // of ops_.front(), counted from the group's first operation
@@ -168,15 +168,15 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   std::uint32_t attempts_ = 0;
   ExchangeTerms exchange_;  // of the present session
   std::exception_ptr broken_;
-  std::string lost_because_;  // where the ranks could not go on, until a collective fails of it
+  std::string lost_because_;  // why the session was lost, until a collective has failed of it
 
   /// Wakes the progress thread when it is not waiting for the daemon. It is shared, because a
   /// callback of the side group may hold it for a moment after the session has ended.
   struct Bell {
     std::mutex mutex;
     std::condition_variable rung;
-    bool changed = false;  // a work of the side group is over, or memory may have come in
-    std::uint64_t leaving_count = 0;     // collectives that end in the progress thread just now
+    bool changed = false;                // a work of the side group is over, or memory may be in
+    std::uint64_t leaving_count = 0;     // collectives that the progress thread finishes just now
     std::uint64_t completing_count = 0;  // collectives whose callbacks run or wait to run
     std::condition_variable completed;
     std::vector<Remains> remains;  // until free_leftovers(), the next operation, or the end
@@ -192,8 +192,8 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   std::vector<std::weak_ptr<Completion>> unfinished_;
   std::uint64_t pending_count_ = 0;
   bool stopping_ = false;
-  std::int64_t help_until_ns_ = 0;  // once stopping
-  bool helping_ = false;            // in an exchange in which others may need this rank's results
+  std::int64_t help_until_ns_ = 0;  // set when stopping
+  bool helping_ = false;            // other ranks may need this rank's results now
   bool ended_ = false;
   std::thread thread_;
 };

@@ -7,10 +7,10 @@
 namespace gradplane::shim {
 namespace {
 
-/// A group that is destroyed finishes its operations, as Gloo's own queue does; they have deadlines
-/// of their own, so this only bounds a mistake of ours.
+/// A group that is destroyed finishes its operations, as Gloo's own queue does. Operations have
+/// their own deadlines, so this limit matters only if the shim has a defect.
 constexpr std::int64_t kDestroyLimitMs = 3600 * 1000;
-/// A process that exits does not wait for peers.
+/// How long a process that exits waits. It is short, because it does not wait for peers.
 constexpr std::int64_t kExitLimitMs = 1000;
 
 }  // namespace
@@ -69,7 +69,7 @@ void Groups::end_all() {
   for (const auto& session : all) session->request_stop();  // all at once, then wait
   for (auto& session : all) {
     session->shut_down(kExitLimitMs, GroupSession::Leftovers::kKept);
-    // Gloo's threads must not be joined this late: what they use may be gone.
+    // Gloo's threads must not be joined at exit, because objects that they use may be gone.
     new std::shared_ptr<GroupSession>(std::move(session));
   }
 }
@@ -84,7 +84,7 @@ void Groups::disown_all() {
     if (!entry.session) continue;
     entry.session->abandon();
     const bool required = entry.session->required();
-    // Its locks may be held by threads that this process has not got.
+    // Threads that this process does not have may hold its locks, so it is never freed.
     new std::shared_ptr<GroupSession>(std::move(entry.session));
     entry = {nullptr,
              "this process group was made before fork(), by the parent of this process; make a "
@@ -94,7 +94,7 @@ void Groups::disown_all() {
 }
 
 Groups& groups() {
-  static auto* instance = new Groups;  // outlives static destruction
+  static auto* instance = new Groups;  // never freed
   return *instance;
 }
 

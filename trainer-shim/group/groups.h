@@ -16,9 +16,9 @@ namespace gradplane::shim {
 /// What the shim knows of one process group of the trainer.
 struct GroupEntry {
   std::shared_ptr<GroupSession> session;   // empty: this group is never carried
-  std::string refusal;                     // why not
-  bool required = false;                   // then its collectives must fail, and not go to Gloo
-  PassReason reason = PassReason::kPeers;  // under which its collectives are counted otherwise
+  std::string refusal;                     // why it is never carried
+  bool required = false;                   // if never carried, its collectives must fail
+  PassReason reason = PassReason::kPeers;  // if they need not fail: why they are passed through
 };
 
 /// The process groups of this process, by the address of the framework's object. Any thread.
@@ -27,23 +27,22 @@ class Groups {
   void add(const void* group, GroupEntry entry);
   GroupEntry find(const void* group);
 
-  /// Takes the group out and ends its session.
+  /// Removes a group and ends its session.
   void remove(const void* group);
 
-  /// Takes the group out. Its session ends when all that it has to do is done; nobody waits for it
+  /// Removes a group. Its session ends when its operations have ended; nothing waits for that
   /// before end_all(). For frameworks in which the end of a group waits for no other rank.
   void retire(const void* group);
 
-  /// At exit: ends all sessions, soon.
+  /// Ends all sessions at exit, with a short limit.
   void end_all();
 
-  /// Around fork(), so that the child finds the table whole.
+  /// The lock is held during fork(), so that the child finds the table consistent.
   void lock_for_fork() { mutex_.lock(); }
   void unlock_after_fork() { mutex_.unlock(); }
 
-  /// In the child after fork(): forgets the sessions with the daemon. The groups then behave in the
-  /// child as without gradplane, and have no threads. Where gradplane is required, their
-  /// collectives fail.
+  /// In the child after fork(): forgets the sessions with the daemon. Groups of the parent then
+  /// behave as without gradplane. Where gradplane is required, their collectives fail.
   void disown_all();
 
  private:

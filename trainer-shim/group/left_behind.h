@@ -4,9 +4,9 @@
 
 namespace gradplane::shim {
 
-/// In a child of fork(): keeps, and never frees, an object that the child replaces by one of its
-/// own. A thread of the parent may have been changing it at the fork, so no destructor may run. It
-/// stays reachable, so that a leak checker reports only what is lost by mistake.
+/// In a child of fork(): keeps an object that the child replaces, and never frees it. A thread of
+/// the parent may have been changing the object at the fork, so its destructor must not run. The
+/// object stays reachable, so that a leak checker does not report it.
 void leave_behind(const void* object);
 
 }  // namespace gradplane::shim

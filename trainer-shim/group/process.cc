@@ -18,8 +18,8 @@ namespace {
 std::atomic<bool> has_used{false};
 void (*forget_of_adapter)() = nullptr;
 
-/// In a child of fork(). It has one thread, and nothing of ours that another one may have locked or
-/// waited for; groups that it makes itself are carried like any other.
+/// Runs in a child of fork(), which has one thread. It replaces all objects that another thread may
+/// have locked. Groups that the child makes itself are carried like any other.
 void begin_anew_in_child() {
   groups().unlock_after_fork();
   groups().disown_all();

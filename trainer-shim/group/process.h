@@ -4,15 +4,16 @@
 
 namespace gradplane::shim {
 
-/// Whether a process that ends without having used a group writes a report.
+/// Which processes write a report at their end: all, or only those that have used a group.
 enum class Reports { kAlways, kOfUse };
 
-/// Once in a process, before its first group: from here on groups survive fork(), and end with the
-/// process. `in_child` forgets what the adapter itself keeps, in a child of fork(); it may be null.
+/// Call it once in a process, before its first group. It makes groups survive fork() and end with
+/// the process. In a child of fork(), `in_child` is called, so that the adapter can forget its own
+/// state; it may be null.
 void begin_process(Reports reports, void (*in_child)());
 
-/// This process uses a group. A child of fork() that uses none writes no report, which would
-/// overwrite its parent's. Any thread.
+/// Notes that this process uses a group. A child of fork() that uses none must not write a report,
+/// because it would overwrite its parent's. Any thread.
 void note_use();
 
 }  // namespace gradplane::shim

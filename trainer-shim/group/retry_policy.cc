@@ -24,7 +24,7 @@ void RetryPolicy::fall_back(std::uint64_t op, std::int64_t now_ns) {
   wait_ns_ = kFirstRetryNs << doublings_;
   due_ns_ = now_ns + wait_ns_;
   doublings_ = std::min(doublings_ + 1, kMaxRetryDoublings);
-  // How fast the program is over Gloo is not known yet.
+  // It is not known yet how fast the program's operations are over Gloo.
   gap_ops_ = 1;
   gap_from_ns_ = now_ns;
   checkpoint_ = op + gap_ops_;
@@ -49,8 +49,8 @@ bool RetryPolicy::decide(std::span<const RetryView> views, std::int64_t now_ns) 
     slowest.op_ns = std::max(slowest.op_ns, v.op_ns);
   }
   if (slowest.wait_ns == 0) return true;
-  // The last few operations may have been quick ones before a long pause. A gap that grows by
-  // doubling is never much longer than the time that it was measured over.
+  // The gap at most doubles. The last operations may have been quick ones before a long pause, and
+  // with doubling the next gap does not get much longer than the last.
   const std::uint64_t longest = std::min(2 * gap_ops_, kMaxOpsBetweenCheckpoints);
   const std::uint64_t too_early = slowest.wait_ns / std::max<std::uint64_t>(slowest.op_ns, 1);
   gap_ops_ = std::min(too_early, longest - 1) + 1;

@@ -7,18 +7,17 @@
 
 namespace gradplane::shim {
 
-/// The ranks wait for this time after a fallback before they try again, then twice as long, ...
+/// The ranks wait for this time after a fallback before they try again. After each further
+/// fallback they wait twice as long, up to kMaxRetryDoublings doublings.
 inline constexpr std::int64_t kFirstRetryNs = 2'000'000'000;
-/// ... up to so long.
 inline constexpr std::uint32_t kMaxRetryDoublings = 5;
 static_assert((kFirstRetryNs << kMaxRetryDoublings) == 64'000'000'000, "at most 64 s");
-/// The trainer stands still while the ranks try. Each step of a later attempt may take this time
-/// ...
+/// The trainer stands still while the ranks try. Each step of a later attempt may take the wait
+/// before it divided by kWaitsPerAttempt, but at least this time.
 inline constexpr std::int64_t kShortestAttemptNs = 2'000'000'000;
-/// ... or the time since the last attempt divided by this.
 inline constexpr std::int64_t kWaitsPerAttempt = 8;
-/// A session that carried this number of operations, or lasted for this time, was a good one: the
-/// next retry is early again.
+/// A session that carried this number of operations, or lasted for this time, was a good one. After
+/// it the ranks wait for the shortest time again.
 inline constexpr std::uint64_t kGoodSessionOps = 1024;
 inline constexpr std::int64_t kGoodSessionNs = 60'000'000'000;
 /// The ranks compare their clocks at checkpoints. There are at most this many operations between
@@ -28,7 +27,7 @@ inline constexpr std::uint64_t kMaxOpsBetweenCheckpoints = 16;
 /// What one rank says at a checkpoint, by its own clock.
 struct RetryView {
   std::uint64_t wait_ns = 0;  // until this rank wants to try again; 0: now
-  std::uint64_t op_ns = 0;    // what an operation has taken here since the last checkpoint
+  std::uint64_t op_ns = 0;    // mean time of an operation here since the last checkpoint
 };
 
 /// Decides when the ranks of a group that has fallen back try to return to gradplane. They wait for
@@ -38,13 +37,13 @@ struct RetryView {
 /// argument.
 class RetryPolicy {
  public:
-  /// The ranks carry from operation `op` on.
+  /// The ranks carry operations from number `op` on.
   void begin_carrying(std::uint64_t op, std::int64_t now_ns);
 
   /// The ranks go through Gloo from operation `op` on.
   void fall_back(std::uint64_t op, std::int64_t now_ns);
 
-  /// The operation before which the ranks exchange their views. After fall_back().
+  /// The operation before which the ranks exchange their views. Valid after fall_back().
   std::uint64_t checkpoint() const { return checkpoint_; }
 
   /// How long this rank may take for its next attempt, at each of its two steps.

@@ -10,12 +10,13 @@
 namespace gradplane::shim {
 namespace {
 
-/// A slice is a whole number of elements of every type, and of cache lines.
+/// The length of a slice is a multiple of the size of every element type and of cache lines.
 constexpr std::size_t kSliceAlignBytes = kBlockAlignBytes;
 static_assert(kSliceAlignBytes % sizeof(double) == 0);
 
-/// The longest shards that together have no more blocks than a round, since daemons take no others.
-/// A rank does not know the size of blocks, so it reckons with each. 0: there are none.
+/// The longest shard for which all shards together have no more blocks than a round, because
+/// daemons refuse longer ones. A rank does not know the size of blocks, so the length must fit all
+/// sizes. 0: there is none.
 std::size_t longest_shard_bytes(std::size_t shards, std::size_t round_bytes) {
   std::size_t longest = round_bytes / shards;
   for (std::size_t block = kMinBlockBytes; block <= kMaxBlockBytes; block += kBlockAlignBytes) {
@@ -71,8 +72,9 @@ Round cut(Collective& collective, std::size_t round_bytes) {
   round.reduction = collective.reduction;
   if (has_shards(round.operation)) {
     const std::size_t longest_bytes = longest_shard_bytes(collective.shards, round_bytes);
-    // The shards of very many ranks do not fit a small round. Then each rank gives the whole slot,
-    // in an all_gather with zeros for what the others give: the sum of integers has the same bits.
+    // The shards of very many ranks do not fit a small round. Then the round is an all_reduce, in
+    // which each rank gives the whole slot. In an all_gather it has zeros in place of the others'
+    // shards, and the sum of integers has the same bits.
     if (longest_bytes == 0) round.operation = Operation::kAllReduce;
     if (longest_bytes != 0) limit_bytes = longest_bytes;
   }

@@ -14,24 +14,24 @@
 
 namespace gradplane::shim {
 
-/// The memory of one collective, and how much of it is done. What a rank gives lies where its
-/// result will be. Of an all_gather this is one shard for each rank, one behind the other; the rank
-/// gives its own. Of a reduce_scatter the rank gives all shards, and its result has memory of its
-/// own. Each shard is submitted and completed from the front. So after a lost session the front
-/// part is finished, and what the rank gives of the rest is untouched.
+/// The memory of one collective, and how much of it is done. The contribution of a rank lies where
+/// the result will be. For an all_gather this is one shard for each rank, one after the other, of
+/// which the rank gives its own. For a reduce_scatter the rank gives all shards, and the result has
+/// its own memory. Each shard is submitted and completed from the front. So after a lost session
+/// the front part is finished, and the contribution to the rest is untouched.
 struct Collective {
   std::byte* data = nullptr;
   std::size_t bytes = 0;  // of a shard
-  /// Of what is summed; a multiple of its size is in `data`. Bytes that are only copied travel as
-  /// elements of this type, too.
+  /// The type of the elements that are summed, of which `data` has a whole number. Bytes that are
+  /// only copied travel as elements of this type, too.
   ElementType type = ElementType::kFloat32;
   Operation operation = Operation::kAllReduce;
   Reduction reduction = Reduction::kSum;  // of an all_reduce or a reduce_scatter
   std::uint16_t source = 0;               // of a broadcast
   std::size_t shards = 1;
   std::byte* result = nullptr;  // of a reduce_scatter: `bytes` for this rank's shard of the sum
-  /// Of a gradient bucket of a floating type: the number of its backward pass. It is exchanged
-  /// where the session does so, and summed elsewhere.
+  /// Set for a gradient bucket of a floating type: the number of its backward pass. The bucket is
+  /// exchanged if the session exchanges gradients, and summed otherwise.
   std::optional<std::uint64_t> pass;
   std::size_t submitted_bytes = 0;  // of each shard
   std::size_t completed_bytes = 0;
@@ -41,7 +41,8 @@ struct Collective {
   bool complete() const { return completed_bytes == bytes; }
 };
 
-/// A round: the slice of a collective that the daemon carries at once, the same part of each shard.
+/// A round: the slice of a collective that the daemon carries at once, which is the same part of
+/// each shard.
 struct Round {
   Collective* collective = nullptr;  // valid until the round is complete
   Operation operation = Operation::kAllReduce;
@@ -50,23 +51,23 @@ struct Round {
   std::size_t offset_bytes = 0;  // in each shard
   std::size_t bytes = 0;         // of each shard
   std::size_t shards = 1;
-  std::size_t padded_bytes = 0;  // of each shard in the slot: whole elements
+  std::size_t padded_bytes = 0;  // of each shard in the slot, rounded up to whole elements
   bool completed = false;
 
   std::size_t slot_bytes() const { return shards * padded_bytes; }
-  /// Writes what this rank gives into the slot.
+  /// Writes this rank's contribution into the slot.
   void give(std::byte* slot, std::uint32_t rank) const;
-  /// Writes the result in the slot into the memory of the collective. The source of a broadcast has
-  /// it, in memory that it may not be able to write to.
+  /// Writes the result in the slot into the memory of the collective. Writes nothing at the source
+  /// of a broadcast, which has the bytes already, perhaps in read-only memory.
   void take(const std::byte* slot, std::uint32_t rank) const;
 };
 
-/// The next round of a collective. All ranks cut alike.
+/// The next round of a collective. All ranks cut collectives in the same way.
 Round cut(Collective& collective, std::size_t round_bytes);
 
-/// The rounds of one session as this rank sees them. A round may be submitted only while it is less
-/// than `in_flight_max` after the first incomplete one. dataplane/model/limits.h states what
-/// follows from this. Round numbers have 64 bits and never wrap. One thread.
+/// The rounds of one session as this rank sees them. A round may be submitted only if it is less
+/// than `in_flight_max` after the first incomplete one. dataplane/model/limits.h says what follows
+/// from this. Round numbers have 64 bits and never wrap. One thread.
 class RoundWindow {
  public:
   /// `first` is the number of the first round.

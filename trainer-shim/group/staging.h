@@ -7,34 +7,34 @@
 
 namespace gradplane::shim {
 
-/// The memory that a trainer gave for a collective, and how its bytes come to where the collective
-/// is carried and from there back. It keeps that memory for as long as it lives. The methods are
-/// the progress thread's, unless they say otherwise.
+/// The memory that a trainer gave for a collective. It copies the bytes to host memory, where the
+/// collective is carried, and back, and keeps the trainer's memory alive. Only the progress thread
+/// calls its functions, unless they say otherwise.
 ///
-/// Memory of the host is carried where it is: it is always in, and nothing has to go back. Memory
-/// of a device is copied into host memory, and the results are copied out again.
+/// Host memory is carried where it is: it is always in, and no result has to be copied. Memory of a
+/// device is copied into host memory, and the results are copied out again.
 class Staging {
  public:
   virtual ~Staging() = default;
 
-  /// Whether what this rank gives has arrived where it is carried. Never waits. Once it has
-  /// answered no, the staging calls GroupSession::wake() when that may have changed.
+  /// Whether this rank's contribution is in host memory. Never waits. After a false, the staging
+  /// calls GroupSession::wake() when the answer may have changed.
   virtual bool is_in() = 0;
 
-  /// Whether results have to go to other memory, by bring_out().
+  /// Whether results must be copied to other memory by bring_out().
   virtual bool goes_out() const = 0;
 
-  /// Copies the results to where the trainer expects them. Once, after a success, and in a thread
-  /// that nobody waits for, so it may take its time. What it throws fails the operation.
+  /// Copies the results to where the trainer expects them. It is called once, after a success, in a
+  /// thread of the completer, so it may take long. An exception fails the operation.
   virtual void bring_out() = 0;
 
-  /// Whether bring_out() takes but some microseconds, because a device copies by itself: then it
+  /// Whether bring_out() takes only some microseconds, because the device copies by itself. Then it
   /// may run in the progress thread, too.
   virtual bool goes_out_at_once() const { return false; }
 };
 using StagingPtr = std::shared_ptr<Staging>;
 
-/// Memory of the host, which `Owner` keeps.
+/// Host memory, which `Owner` keeps alive.
 template <typename Owner>
 class HostMemory final : public Staging {
  public:

@@ -6,12 +6,12 @@
 
 namespace gradplane::shim {
 
-/// From this size on a tensor does not stay in the processor's caches until the program reads it.
+/// Tensors of this size or more do not stay in the caches until the program reads them.
 inline constexpr std::size_t kStreamedTensorBytes = std::size_t{16} << 20;
 
-/// Copies `bytes` between areas that do not overlap, past the caches where the processor can. An
-/// ordinary copy first reads each line that it is about to overwrite, which takes nearly as long
-/// again where the lines are in memory.
+/// Copies `bytes` between areas that do not overlap, and bypasses the caches where the CPU can. An
+/// ordinary copy first reads each cache line that it overwrites. If these are not in the caches,
+/// that takes nearly as long again.
 void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes);
 
 }  // namespace gradplane::shim

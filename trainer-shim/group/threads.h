@@ -7,7 +7,8 @@
 
 namespace gradplane::shim {
 
-/// First thing in a thread of ours: a name for `top -H`, and no signals, which are the trainer's.
+/// Each thread of the shim calls this first. It sets a name for `top -H`, and blocks all signals,
+/// because they are the trainer's.
 inline void name_thread(const char* name) {
   sigset_t all;
   sigfillset(&all);
