@@ -11,14 +11,14 @@
 namespace gradplane::shim {
 namespace {
 
-/// The replacement has the type of the original.
+/// Sets a replacement. `original` is there so that the compiler checks that both have one type.
 template <typename Function>
 void divert(void** replacements, gradplane_mpi_hook hook, Function original, Function replacement) {
   static_cast<void>(original);
   replacements[hook] = reinterpret_cast<void*>(replacement);
 }
 
-/// The adapter calls the originals by their second names.
+/// Ignores the addresses of the originals, because the adapter calls these by their PMPI names.
 int attach(void* const*, void** replacements, char*, std::size_t) {
   divert(replacements, GP_MPI_HOOK_INIT, PMPI_Init, replacement::init);
   divert(replacements, GP_MPI_HOOK_INIT_THREAD, PMPI_Init_thread, replacement::init_thread);
@@ -37,7 +37,7 @@ int attach(void* const*, void** replacements, char*, std::size_t) {
   divert(replacements, GP_MPI_HOOK_WAITALL, PMPI_Waitall, wait_for_all);
 #endif
   warn_of_strange_variables();
-  // A program that only exchanges a few words over MPI may leave its report to another framework.
+  // A program may use MPI only for a few messages, and another framework of it writes the report.
   begin_process(Reports::kOfUse, nullptr);
   return 0;
 }

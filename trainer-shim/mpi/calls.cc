@@ -20,7 +20,7 @@
 namespace gradplane::shim::replacement {
 namespace {
 
-/// What MPI_Allreduce waits for.
+/// The completion for which a blocking call of MPI waits.
 class BlockingCall final : public Completion {
  public:
   bool may_finish_in_place() override { return true; }
@@ -31,7 +31,7 @@ class BlockingCall final : public Completion {
     ended_.notify_all();
   }
 
-  /// Throws what the collective has failed with.
+  /// Waits for the end of the collective. Throws its failure.
   void wait() {
     const std::int64_t from_ns = now_ns();
     std::unique_lock lock(mutex_);
@@ -48,7 +48,7 @@ class BlockingCall final : public Completion {
 };
 
 struct Nothing {};
-/// The program keeps its memory until the collective is over.
+/// MPI's rules make the program keep its memory until the collective is over.
 StagingPtr programs_memory() {
   return std::make_shared<HostMemory<Nothing>>(Nothing{});
 }
@@ -58,7 +58,7 @@ std::optional<PassReason> why_passed(const void* send, const void* receive, int 
   if (!reduction_of(op)) return PassReason::kReduceOp;
   if (!element_type_of(type)) return PassReason::kElementType;
   if (count == 0) return PassReason::kEmpty;
-  // For MPI to refuse.
+  // MPI itself must refuse invalid arguments.
   const bool has_memory = send != nullptr && receive != nullptr && receive != MPI_IN_PLACE;
   if (count < 0 || !has_memory) return PassReason::kArguments;
   return std::nullopt;
@@ -79,7 +79,8 @@ Collective sum_of(const void* send, void* receive, int count, MPI_Datatype type,
   return collective;
 }
 
-/// Runs what carries a collective. What it throws is an error of MPI on the communicator.
+/// Runs `body`, which carries a collective. An exception becomes an error of MPI on the
+/// communicator.
 template <typename Body>
 int guarded(MPI_Comm comm, const char* function, const Body& body) {
   try {
@@ -143,14 +144,15 @@ int iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MP
   });
 }
 
-/// A result that goes where its rank gave the first shard overwrites only what has been submitted.
+/// With MPI_IN_PLACE the result overwrites the first shard of the contribution. Only parts that
+/// have been submitted are overwritten.
 int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm) {
   return guarded(comm, "MPI_Reduce_scatter_block", [&] {
     const auto session =
         session_for(comm, Operation::kReduceScatter, why_passed(send, receive, count, type, op));
     if (!session) return PMPI_Reduce_scatter_block(send, receive, count, type, op, comm);
-    void* const given = send == MPI_IN_PLACE ? receive : const_cast<void*>(send);  // is only read
+    void* const given = send == MPI_IN_PLACE ? receive : const_cast<void*>(send);  // only read
     Collective collective = collective_of(given, count, type, op);
     collective.operation = Operation::kReduceScatter;
     collective.shards = static_cast<std::size_t>(session->size());

@@ -4,15 +4,14 @@
 
 #include "trainer-shim/mpi/mpi_api.h"
 
-/// What stands before functions of MPI. Each has the meaning of its original, and no exception
-/// leaves it.
+/// Replacements of functions of MPI. Each has the meaning of its original, and throws no exception.
 namespace gradplane::shim::replacement {
 
-/// Both ask for MPI_THREAD_MULTIPLE, since sessions have threads of their own.
+/// Both request MPI_THREAD_MULTIPLE, because sessions have their own threads.
 int init(int* argc, char*** argv);
 int init_thread(int* argc, char*** argv, int required, int* provided);
 
-/// Ends the sessions before. MPICH knows of no threads any more in what MPI calls at its end.
+/// Ends all sessions before MPI ends: in callbacks that MPICH runs at its end, threads do not work.
 int finalize();
 
 int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
@@ -23,7 +22,7 @@ int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatyp
                          MPI_Comm comm);
 
 #if MPI_VERSION >= 4
-/// The same with counts that may be larger than an int; such go to the original.
+/// The same with counts that may be larger than an int. Larger ones are passed through.
 int allreduce_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
                 MPI_Comm comm);
 int iallreduce_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,

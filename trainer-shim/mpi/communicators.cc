@@ -20,7 +20,7 @@
 namespace gradplane::shim {
 namespace {
 
-/// A communicator is a pointer in one MPI and a number in the other.
+/// The key of a communicator in groups(). It is a pointer in one MPI and a number in the other.
 const void* name_of(MPI_Comm comm) {
   std::uintptr_t name = 0;
   static_assert(sizeof comm <= sizeof name);
@@ -30,13 +30,13 @@ const void* name_of(MPI_Comm comm) {
 
 std::atomic<bool> is_finalizing{false};
 
-/// MPI calls it when the program frees the communicator.
+/// MPI calls this when the program frees the communicator.
 int at_end_of_comm(MPI_Comm comm, int, void*, void*) {
   groups().retire(name_of(comm));
   return MPI_SUCCESS;
 }
 
-/// Of an attribute that every communicator with a session has.
+/// The key of the attribute that every communicator with a session has.
 int end_key() {
   static const int made = [] {
     int key = MPI_KEYVAL_INVALID;
@@ -63,7 +63,8 @@ GroupEntry open_session(MPI_Comm comm, int size) {
   return {session, "", false, PassReason::kPeers};
 }
 
-/// What becomes of a communicator, at its first collective that could be carried.
+/// Opens the session of a communicator at its first collective that can be carried, or notes why it
+/// has none.
 GroupEntry open(MPI_Comm comm, int size) {
   GroupEntry entry = open_session(comm, size);
   groups().add(name_of(comm), entry);
@@ -86,12 +87,12 @@ bool is_of_world(MPI_Comm comm) {
   return none;
 }
 
-/// Why no collective on a communicator is carried, or nothing. `size` becomes the number of its
-/// ranks.
+/// Why no collective on a communicator is carried; nothing if they are. `size` becomes the number
+/// of its ranks.
 std::optional<PassReason> why_never(MPI_Comm comm, int& size) {
   int inter = 0;
   size = 0;
-  // What is no communicator is for MPI to refuse.
+  // MPI itself must refuse an invalid communicator.
   if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return PassReason::kArguments;
   PMPI_Comm_size(comm, &size);
   if (inter != 0 || !is_of_world(comm)) return PassReason::kArguments;
@@ -137,7 +138,7 @@ GroupSession::Gradient gradient_of(MPI_Comm comm, const Collective& collective) 
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
   PMPI_Comm_get_name(comm, name, &length);
-  // Open MPI calls a communicator by a number, which another rank may have for another one.
+  // Open MPI's default name has a number, which may be another communicator's on another rank.
   if (length == 0 || std::string_view(name).starts_with("MPI COMMUNICATOR")) return {};
   const std::uint64_t elements = collective.bytes / element_bytes(collective.type);
   auto layout = std::make_shared<BucketLayout>();

@@ -11,18 +11,19 @@
 
 namespace gradplane::shim {
 
-/// The session that carries a collective on a communicator, or nothing: then MPI does it itself.
-/// `reason` says why it is not carried, alike on all ranks. The first collective without one opens
-/// the session. Throws where there is none and a fallback is forbidden. Any thread.
+/// The session that carries a collective on a communicator, or null: then MPI does it itself.
+/// `reason` says why this collective is passed through; it is the same on all ranks. The first
+/// collective without a reason opens the session. Throws if there is no session and a fallback is
+/// forbidden. Any thread.
 std::shared_ptr<GroupSession> session_for(MPI_Comm comm, Operation operation,
                                           std::optional<PassReason> reason);
 
-/// Before MPI ends: from here on nothing is carried.
+/// Ends all sessions before MPI ends. After it nothing is carried.
 void end_sessions();
 
-/// Where the user says that sums are gradients: the bucket that a sum on this communicator is, with
-/// one tensor, which has the communicator's name. Nothing of one that has no name, or one that MPI
-/// gave it. All_reduces of one size on one communicator are one bucket.
+/// The gradient bucket of a sum on this communicator, if the user says that sums are gradients. It
+/// has one tensor, with the name of the communicator. Empty if the communicator has no name, or
+/// only one from MPI. All_reduces of one size on one communicator are one bucket.
 GroupSession::Gradient gradient_of(MPI_Comm comm, const Collective& collective);
 
 }  // namespace gradplane::shim

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// The MPI that this adapter is built for. Its bindings of C++ are none of our business.
+// Includes the API of the MPI for which this adapter is built, without its C++ bindings.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>

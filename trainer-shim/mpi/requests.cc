@@ -33,7 +33,7 @@ class Open {
 };
 
 Open& open_requests() {
-  static auto* instance = new Open;  // outlives static destruction
+  static auto* instance = new Open;  // never freed
   return *instance;
 }
 
@@ -53,7 +53,7 @@ int code_of(const std::exception_ptr& failure) {
 int error_code(const std::exception& failure) {
   static std::mutex mutex;
   static const int code = [] {
-    int own_class = MPI_ERR_OTHER;  // MPICH gives codes of MPI's own classes texts of its own
+    int own_class = MPI_ERR_OTHER;  // for codes of MPI's own classes MPICH has its own texts
     int made = MPI_ERR_OTHER;
     PMPI_Add_error_class(&own_class);
     PMPI_Add_error_code(own_class, &made);

@@ -9,11 +9,11 @@
 
 namespace gradplane::shim {
 
-/// The error code of MPI for a failure, whose text the program can read.
+/// An error code of MPI for a failure. MPI_Error_string gives the program its text.
 int error_code(const std::exception& failure);
 
-/// What MPI_Iallreduce returns: a generalized request, which the program's MPI_Wait, MPI_Testany
-/// and so on know (MPI 4.0, section 13.2).
+/// The request that MPI_Iallreduce returns. It is a generalized request, so that MPI_Wait,
+/// MPI_Testany and so on accept it (MPI 4.0, section 13.2).
 class Request final : public Completion {
  public:
   /// Throws std::runtime_error.
@@ -24,7 +24,8 @@ class Request final : public Completion {
   void finish(std::exception_ptr failure) override;
 
  private:
-  /// What query() answers. MPI frees it when the program has seen that the request is complete.
+  /// The answer to MPI's query. MPI frees it when the program has seen that the request is
+  /// complete.
   struct Answer;
 
   Answer* const answer_;
@@ -32,8 +33,8 @@ class Request final : public Completion {
 };
 
 #ifdef MPICH_NUMVERSION
-/// MPICH (seen in 4.0.2) aborts where a generalized request is waited for beside a null one. So
-/// ours are waited for before the others.
+/// Replaces MPI_Waitall. MPICH (seen in 4.0.2) aborts when it waits for a generalized request and a
+/// null request together, so this waits for ours before the others.
 int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses);
 #endif
 

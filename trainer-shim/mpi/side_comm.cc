@@ -22,7 +22,8 @@
 namespace gradplane::shim {
 namespace {
 
-/// MPI itself waits for ever. A rank may come to a collective long after the others.
+/// The timeout of operations. It is long, because MPI itself waits for ever: a rank may come to a
+/// collective long after the others.
 constexpr std::chrono::hours kTimeout{24};
 /// How long the end of a group waits for a call of MPI that is about to return.
 constexpr std::chrono::seconds kAlmostOver{1};
@@ -39,7 +40,7 @@ int count_of(std::size_t bytes, ElementType type) {
   return static_cast<int>(bytes / element_bytes(type));
 }
 
-/// A call of MPI that the thread makes.
+/// A call of MPI that the thread of a SideComm makes.
 struct Task {
   std::function<void()> call;
   std::mutex mutex{};
@@ -98,7 +99,7 @@ class TaskWork final : public OriginalWork {
 
 }  // namespace
 
-/// What the lowest rank says to the others before there is a communicator.
+/// The values that the lowest rank sends to the others before there is a communicator.
 struct Agreed {
   JobKey key{};  // of the group's jobs
   std::int32_t tag = 0;
@@ -112,7 +113,7 @@ struct SideComm::Comm {
   MPI_Request agreeing = MPI_REQUEST_NULL;
 };
 
-/// The thread, and what it has to do. Any thread, but for run().
+/// The thread and its queue of tasks. Any thread may call its functions, except for run().
 class SideComm::Worker {
  public:
   static std::shared_ptr<Worker> start() {
@@ -131,7 +132,7 @@ class SideComm::Worker {
     return std::make_unique<TaskWork>(std::move(task));
   }
 
-  /// False if the thread is in a call that does not end; then it is left behind.
+  /// Stops the thread. False if it is in a call that does not end; then it is left behind.
   bool stop() {
     bool busy = false;
     {
@@ -171,14 +172,15 @@ class SideComm::Worker {
   std::condition_variable changed_;
   std::condition_variable idle_;
   std::deque<std::shared_ptr<Task>> tasks_;
-  bool busy_ = false;  // in a task that is no longer in tasks_
+  bool busy_ = false;  // the thread runs a task, which is no longer in tasks_
   bool stopping_ = false;
   std::thread thread_;
 };
 
 namespace {
 
-/// What the lowest rank of a communicator says, and zeros for the others.
+/// The values that the lowest rank of a communicator proposes. On the other ranks they are zeros,
+/// so that a bitwise or gives all ranks the proposal.
 Agreed proposal(int rank) {
   static std::atomic<int> sessions{0};
   Agreed agreed;
@@ -193,8 +195,8 @@ Agreed proposal(int rank) {
   return agreed;
 }
 
-/// The ranks of a communicator as a group of world()'s. MPICH 4.0.2 makes no communicator of
-/// another one's group.
+/// The ranks of a communicator as a group of ranks of world(). MPICH 4.0.2 can make a communicator
+/// only of a group of the parent communicator.
 MPI_Group ranks_in_world(MPI_Comm comm, int size) {
   std::vector<int> own(static_cast<std::size_t>(size));
   std::vector<int> in_world(own.size());
@@ -214,8 +216,9 @@ MPI_Group ranks_in_world(MPI_Comm comm, int size) {
 
 }  // namespace
 
-/// All ranks have called their first collective on the communicator when they have agreed. Only
-/// then does any of them make another one, so no rank waits in that for what a program does later.
+/// The ranks agree by a collective on `of`. When it has ended, all ranks have come to their first
+/// collective there. Only then they make the second communicator, so no rank waits in that call for
+/// something that the program does later.
 SideComm::SideComm(MPI_Comm of, int rank, int size)
     : rank_(rank), size_(size), comm_(std::make_shared<Comm>()), worker_(Worker::start()) {
   comm_->agreed = proposal(rank);
@@ -236,7 +239,8 @@ SideComm::~SideComm() {
   if (worker_->stop() && comm_->handle != MPI_COMM_NULL) PMPI_Comm_free(&comm_->handle);
 }
 
-/// A rank that exits without MPI_Finalize helps nobody. The launcher ends those that wait for it.
+/// True for a rank that exits without MPI_Finalize: it cannot help other ranks any more, and the
+/// launcher ends those that wait for it.
 bool SideComm::closing_ends_waits() const {
   return is_exiting();
 }
@@ -284,7 +288,7 @@ OriginalWorkPtr SideComm::start(const Collective& collective, std::size_t offset
   if (collective.operation != Operation::kReduceScatter) {
     throw std::logic_error("gradplane: this collective of MPI is not carried");
   }
-  // The part of each shard, one behind the other.
+  // The parts of all shards, one after the other.
   auto given = std::make_shared<std::vector<std::byte>>(collective.shards * bytes);
   for (std::size_t shard = 0; shard < collective.shards; ++shard) {
     std::memcpy(given->data() + shard * bytes, data + shard * collective.bytes, bytes);

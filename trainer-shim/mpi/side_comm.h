@@ -9,15 +9,17 @@
 
 namespace gradplane::shim {
 
-/// A second communicator of the same ranks. MPI's collectives wait in the thread that calls them,
-/// so a thread of its own calls them, one after another, in the order in which they are started.
+/// A second communicator of the same ranks. MPI's collectives block the thread that calls them. So
+/// this has its own thread, which calls them one after another, in the order in which they were
+/// started.
 class SideComm final : public SideGroup {
  public:
-  /// Waits for nobody. It begins a collective on `of`, an intracommunicator of ranks of world(), in
-  /// the order of the program's own; when all ranks have come so far, the thread makes the
+  /// Does not wait. It begins a collective on `of`, an intracommunicator of ranks of world(), in
+  /// the order of the program's own collectives. When all ranks have begun it, the thread makes the
   /// communicator.
   SideComm(MPI_Comm of, int rank, int size);
-  /// Frees the communicator, where all ranks do so. A thread that is stuck in MPI is left behind.
+  /// Frees the communicator, as all ranks do. If the thread is stuck in MPI, it is left behind, and
+  /// the communicator is not freed.
   ~SideComm() override;
   SideComm(const SideComm&) = delete;
   SideComm& operator=(const SideComm&) = delete;
@@ -26,7 +28,7 @@ class SideComm final : public SideGroup {
   OriginalWorkPtr broadcast(std::span<std::byte> bytes, int root) override;
   OriginalWorkPtr start(const Collective& collective, std::size_t offset_bytes, std::size_t bytes,
                         const StagingPtr& memory) override;
-  /// MPI has no way to take back what a rank has begun.
+  /// Does nothing, because in MPI a rank cannot cancel a collective that it has begun.
   void close() override {}
   bool closing_ends_waits() const override;
   std::chrono::milliseconds timeout() const override;

@@ -10,11 +10,11 @@
 
 namespace gradplane::shim {
 
-/// What the elements of a datatype are to the dataplane; nothing if they are not summed there.
+/// The element type of the dataplane for a datatype; nothing if the dataplane does not sum it.
 std::optional<ElementType> element_type_of(MPI_Datatype type);
 MPI_Datatype datatype_of(ElementType type);
 
-/// The same of a predefined operation.
+/// The reduction of the dataplane for a predefined operation; nothing if it has none.
 std::optional<Reduction> reduction_of(MPI_Op op);
 MPI_Op op_of(Reduction reduction);
 

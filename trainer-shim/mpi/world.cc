@@ -17,8 +17,8 @@
 namespace gradplane::shim {
 namespace {
 
-/// After so many attach timeouts, by default a minute, a rank that has not come is taken for one
-/// without gradplane. MPI_Init itself ends on all ranks at nearly the same time.
+/// A rank that has not come after so many attach timeouts, by default a minute, is taken for one
+/// without gradplane: MPI_Init itself ends on all ranks at nearly the same time.
 constexpr int kPatience = 6;
 
 World own_world;
@@ -29,7 +29,7 @@ int world_ranks = 1;
 /// Why this rank cannot carry anything.
 enum class Obstacle : int { kNone = 0, kThreads = 1, kDevices = 2 };
 
-/// Buffers may lie in a GPU where MPI takes such.
+/// Whether MPI accepts buffers in the memory of a GPU.
 bool takes_device_memory() {
   using Query = int (*)();
   const auto query = reinterpret_cast<Query>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
@@ -55,7 +55,7 @@ std::string text_of(Obstacle obstacle) {
   return "";
 }
 
-/// Until all ranks have begun the same; says for whom it waits.
+/// Waits until all ranks have begun the same collective. Says so when that takes long.
 void wait_for_all(MPI_Request* request) {
   const auto begun = std::chrono::steady_clock::now();
   auto next_word = kFirstWord;
@@ -83,7 +83,7 @@ void wait_for_all(MPI_Request* request) {
 }  // namespace
 
 void make_world() {
-  std::atexit([] { exiting = true; });  // before what begin_process() does there
+  std::atexit([] { exiting = true; });  // runs before the handler of begin_process()
   MPI_Request request = MPI_REQUEST_NULL;
   if (PMPI_Comm_idup(MPI_COMM_WORLD, &own_world.comm, &request) != MPI_SUCCESS) return;
   wait_for_all(&request);

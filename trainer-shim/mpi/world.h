@@ -8,26 +8,27 @@
 
 namespace gradplane::shim {
 
-/// A copy of MPI_COMM_WORLD that no program knows, so that no receive of a program meets a message
-/// of ours. All ranks make it in MPI_Init.
+/// A copy of MPI_COMM_WORLD that programs do not know, so that no receive of a program gets a
+/// message of ours. All ranks make it in MPI_Init.
 struct World {
   MPI_Comm comm = MPI_COMM_NULL;
-  std::string refusal;  // why nothing is carried, alike on all ranks; empty: everything can be
+  std::string refusal;  // why nothing is carried, the same on all ranks; empty if it is
 };
 
-/// In MPI_Init, when MPI itself has begun. Waits for the other ranks, which have to run with
-/// gradplane, too: where some do not, it says so, and ends the program after a minute, because what
-/// was begun with them cannot be taken back.
+/// Makes the copy. It is called in MPI_Init, when MPI itself has begun, and waits for the other
+/// ranks, which must run with gradplane, too. If some do not, it says so and ends the program after
+/// a minute, because a collective that has begun cannot be cancelled.
 void make_world();
 
-/// It has no communicator where the program has begun MPI in another way than by MPI_Init of C.
+/// The copy. It has no communicator if the program has begun MPI in another way than by MPI_Init of
+/// C.
 const World& world();
 
-/// From exit() on, where MPI has not been finalized.
+/// Whether exit() was called although MPI has not been finalized.
 bool is_exiting();
 
 /// The tag with which the ranks of a session make its communicator. The lowest of them chooses it:
-/// `world_rank` is its rank in world(), and `n` counts the sessions of which it is the lowest. No
+/// `world_rank` is its rank in world(), and `n` counts the sessions in which it is the lowest. No
 /// two sessions at a time have the same tag.
 int tag_of_session(int world_rank, int n);
 
