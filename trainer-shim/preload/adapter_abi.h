@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// What the preload object and an adapter say to each other. Both come from one build, but an
-/// adapter of another build may lie in the folder: `abi` is checked before anything else is read.
+/// The interface between the preload object and an adapter. Both come from one build, but the
+/// folder may have an adapter of another build, so `abi` is checked before anything else is read.
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/// Of libtorch.
+/// The hooks of libtorch.
 enum gradplane_hook {
 #define GP_HOOK(name, symbol) GP_HOOK_##name,
 #include "trainer-shim/preload/hooks.def"
@@ -19,7 +19,7 @@ enum gradplane_hook {
   GP_HOOK_COUNT
 };
 
-/// Of MPI.
+/// The hooks of MPI.
 enum gradplane_mpi_hook {
 #define GP_HOOK(name, symbol) GP_MPI_HOOK_##name,
 #include "trainer-shim/preload/mpi_hooks.def"
@@ -33,10 +33,10 @@ enum gradplane_mpi_hook {
 struct gradplane_adapter {
   uint32_t abi;
   uint32_t hook_count;  // of the adapter's framework
-  /// Called once, before any hooked call is diverted. `originals` has hook_count entries and
-  /// outlives the process; one may be NULL where the library lacks the symbol. Writes a
-  /// replacement, or leaves NULL to keep the original. Returns 0, or not 0 with a sentence in
-  /// `reason`: then every original stays.
+  /// Called once, before any hooked call is diverted. `originals` has hook_count entries and is
+  /// never freed; an entry is NULL if the library lacks the symbol. Writes replacements, and leaves
+  /// NULL where the original stays. Returns 0 on success. Otherwise writes a sentence to `reason`,
+  /// and every original stays.
   int (*attach)(void* const* originals, void** replacements, char* reason, size_t reason_bytes);
 };
 

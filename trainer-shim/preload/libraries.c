@@ -60,10 +60,10 @@ int gp_version_of_wheel(const char* library, char* version, size_t bytes) {
   return found && snprintf(version, bytes, "%u.%u", major, minor) < (int)bytes;
 }
 
-/// The names of the objects that are loaded, in the order of loading. They are copied out, and the
-/// objects are opened later: dlopen() inside dl_iterate_phdr() takes the linker's two locks in the
-/// wrong order, and another thread that loads an object would wait for ever. For the same reason
-/// the memory is there before: an allocator may have a lock of its own.
+/// The names of the loaded objects, in the order of loading. They are copied, and the objects are
+/// opened later: dlopen() inside dl_iterate_phdr() takes the linker's two locks in the wrong order,
+/// which could deadlock with another thread that loads an object. For the same reason the memory is
+/// allocated before: an allocator may have its own lock.
 struct object_list {
   char* names;  // each ends with 0; NULL: only count
   size_t bytes;
@@ -86,7 +86,7 @@ static int collect_object(struct dl_phdr_info* info, size_t bytes, void* context
 static struct object_list loaded_objects(void) {
   struct object_list list = {NULL, 0, 0};
   dl_iterate_phdr(collect_object, &list);
-  // Another thread may load some more in between.
+  // Another thread may load more objects before the second call.
   list.room_bytes = 2 * list.bytes + PATH_MAX;
   list.bytes = 0;
   list.names = malloc(list.room_bytes);

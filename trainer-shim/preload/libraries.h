@@ -5,21 +5,23 @@
 #include <limits.h>
 #include <stddef.h>
 
-/// What is loaded into this process. Any thread.
+/// Functions to find libraries that are loaded into this process. Any thread.
 
-/// The path of the first loaded object whose file name begins with `name`, into `path`, which has
-/// room for PATH_MAX bytes; 0 if there is none.
+/// Writes the path of the first loaded object whose file name begins with `name` to `path`, which
+/// has room for PATH_MAX bytes. Returns 0 if there is none.
 int gp_find_library(const char* name, char* path);
 
 /// The DT_SONAME of a loaded object, or "".
 const char* gp_soname_of(void* handle);
 
-/// The version that a wheel of PyTorch tells beside its libraries, as "2.6"; 0 if there is none.
-/// `library` is the path of one of them. Their names have no version.
+/// Reads the version of PyTorch from a file that wheels have beside their libraries, as "2.6",
+/// because the names of these have no version. `library` is the path of one of them. Returns 0 if
+/// there is no such file.
 int gp_version_of_wheel(const char* library, char* version, size_t bytes);
 
-/// Where the first object other than this one defines `symbol`, or NULL. `own` is this one's.
+/// The address of `symbol` in the first object that defines it, or NULL. `own` is the address in
+/// this object, which does not count.
 void* gp_search_objects(const char* symbol, const void* own);
 
-/// The folder of the object that `address` lies in, with its '/'; 0 on failure.
+/// Writes the folder of the object in which `address` lies, with its '/'. Returns 0 on failure.
 int gp_folder_of(const void* address, char* folder, size_t bytes);

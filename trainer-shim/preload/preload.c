@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// The LD_PRELOAD object. It lives in every process of a training run, also in the shells, compilers
-// and data loaders, so it needs libc only and does nothing at all until one of the hooked symbols
-// is called. Then, once for each framework: find the originals, find an adapter for the library of
-// the framework that is loaded, point the jump table at the adapter's functions. On any trouble the
-// table points at the originals, and one line says why.
+// The LD_PRELOAD object. It is loaded into every process of a training run, also into shells,
+// compilers and data loaders. So it needs only libc, and does nothing until one of the hooked
+// symbols is called. Then, once for each framework, it finds the originals, finds an adapter for
+// the loaded library of the framework, and points the jump table at the adapter's functions. If
+// anything fails, the table points at the originals, and one line on stderr says why.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,18 +43,18 @@ static const char* const kSymbols[kHooks] = {
 
 enum phase { kUnresolved, kResolving, kResolved };
 
-/// A framework: its hooks are resolved together, at the first call of one of them.
+/// A framework. Its hooks are resolved together, at the first call of one of them.
 struct framework {
   const char* folder;  // of its adapters in a build tree
   const char* library[kLibraries];
   const char* adapter[kLibraries];  // "libgradplane_<this>_<version of the library>.so"
-  const char* own;                  // what its collectives go through without gradplane
-  const char* remedy;               // where an adapter is missing
+  const char* own;                  // what does its collectives without gradplane
+  const char* remedy;               // what to do when an adapter is missing
   unsigned first_hook;
   unsigned hook_count;
-  /// Whether calls really come here; 0 with a reason if not.
+  /// Returns whether calls really reach the hooks. If not, writes a reason and returns 0.
   int (*is_reached)(void* library, char* reason);
-  /// Points hooks at a function that fails, with `refusal`.
+  /// Points the hooks at a function that fails with the text `refusal`.
   void (*refuse)(void* library, void** replacements);
   char refusal[kReasonBytes];
   atomic_int phase;
@@ -95,8 +95,8 @@ static int is_on(const char* name) {
   return value && *value && strcmp(value, "0") != 0;
 }
 
-/// True if objects of the class really reach us: their table of virtual functions has our address
-/// in it. A libtorch that was linked with its symbols bound locally has its own there.
+/// Whether calls of virtual functions reach the hooks: the virtual table of the class must have our
+/// addresses. A libtorch whose symbols were bound locally when it was linked has its own.
 static int torch_is_reached(void* library, char* reason) {
   void** vtable = dlsym(library, GROUP_VTABLE);
   Dl_info where;
@@ -117,17 +117,17 @@ static int torch_is_reached(void* library, char* reason) {
   return 0;
 }
 
-/// It was called, or nobody would ask.
+/// Always true: this is only asked after a hook of MPI was called.
 static int mpi_is_reached(void* library, char* reason) {
   (void)library;
   (void)reason;
   return 1;
 }
 
-/// Fills `originals`. RTLD_NEXT does not help: torch is loaded RTLD_LOCAL.
+/// Fills `originals`. RTLD_NEXT is not enough, because Python loads torch with RTLD_LOCAL.
 static void find_originals(const struct framework* of, void* library) {
   for (unsigned i = of->first_hook; i < of->first_hook + of->hook_count; ++i) {
-    if (of == &mpi) originals[i] = dlsym(RTLD_NEXT, kSymbols[i]);  // a tool may stand before it
+    if (of == &mpi) originals[i] = dlsym(RTLD_NEXT, kSymbols[i]);  // perhaps a profiling tool's
     if (originals[i] && originals[i] != gp_trampolines[i]) continue;
     if (library) originals[i] = dlsym(library, kSymbols[i]);
     if (originals[i] && originals[i] != gp_trampolines[i]) continue;
@@ -172,8 +172,8 @@ static int write_version(const char* text, char* version) {
   return n > 0;
 }
 
-/// Of "libtorch_cpu.so.1.13" where `name` is "libtorch_cpu.so", or of the wheel that a library
-/// without a version lies in; 0 if neither tells one.
+/// Reads the version from a name like "libtorch_cpu.so.1.13", where `name` is "libtorch_cpu.so", or
+/// from the wheel of a library whose name has none. Returns 0 if there is neither.
 static int read_version(void* library, const char* name, char* version) {
   const char* soname = gp_soname_of(library);
   const size_t prefix = strlen(name);
@@ -186,7 +186,8 @@ static int read_version(void* library, const char* name, char* version) {
          write_version(text, version);
 }
 
-/// The library of the framework that is loaded, and which of them it is; NULL with a reason.
+/// The loaded library of the framework. `which` becomes its index. NULL with a reason if none is
+/// loaded.
 static void* find_library(const struct framework* of, int* which, char* reason) {
   char path[PATH_MAX] = "";
   for (*which = 0; *which < kLibraries && of->library[*which]; ++*which) {
@@ -198,7 +199,7 @@ static void* find_library(const struct framework* of, int* which, char* reason) 
   return NULL;
 }
 
-/// Fills `replacements`; 0 with a reason when this process cannot be attached.
+/// Fills `replacements`. Returns 0 with a reason when this process cannot be attached.
 static int attach(const struct framework* of, void* library, int which, void** replacements,
                   char* reason) {
   char version[kVersionBytes];
@@ -223,13 +224,13 @@ static int attach(const struct framework* of, void* library, int which, void** r
 static void (*torch_check_fail)(const char* function, const char* file, unsigned line,
                                 const char* message);
 
-/// Stands in for what gradplane carries when GRADPLANE_REQUIRE is set and nothing can be attached:
-/// throws c10::Error by libc10's own function, so that the program sees an ordinary RuntimeError.
+/// Replaces collectives when GRADPLANE_REQUIRE is set and nothing can be attached. It throws
+/// c10::Error by libc10's own function, so that the program sees an ordinary RuntimeError.
 static void refuse_in_torch(void) {
   torch_check_fail("a collective", "gradplane", 0, torch.refusal);
 }
 
-/// Nothing where this libtorch has no way to throw from C.
+/// Replaces nothing if this libtorch has no function that throws from C.
 static void refuse_of_torch(void* library, void** replacements) {
   void* thrower = library ? dlsym(library, "_ZN3c106detail14torchCheckFailEPKcS2_jS2_") : NULL;
   if (!thrower) return;
@@ -243,18 +244,19 @@ static void refuse_of_torch(void* library, void** replacements) {
   }
 }
 
-/// What MPI_ERR_OTHER is in MPICH; in each MPI it is some error.
+/// The value of MPI_ERR_OTHER in MPICH. It is an error in every MPI.
 enum { kMpiError = 15 };
 
-/// MPI does not begin, so a program that does not look at this error ends with MPI's own at its
-/// next call.
+/// Replaces MPI_Init. MPI does not begin, so a program that ignores this error ends by MPI's own
+/// error at its next call.
 static int refuse_to_begin_mpi(void) {
   fprintf(stderr, "%s\n", mpi.refusal);
   return kMpiError;
 }
 
-/// MPI has begun in some other way. Few programs look at errors, which MPI does not return by
-/// default, and what they receive is not there.
+/// Replaces collectives, for a program that has begun MPI in another way. It ends the process,
+/// because few programs check errors, which MPI does not return by default, and would go on
+/// without a result.
 static int refuse_in_mpi(void) {
   fprintf(stderr, "%s\n", mpi.refusal);
   _exit(kMpiError);
@@ -296,7 +298,8 @@ static void resolve_all(struct framework* of) {
   }
 }
 
-/// Waits for the thread that resolves. A child that was forked meanwhile has no such thread.
+/// Waits for the thread that resolves. A child of a fork() in that time does not have this thread,
+/// so it does not wait.
 static void wait_for_resolver(const struct framework* of) {
   const struct timespec pause = {0, 1000000};
   while (atomic_load(&of->phase) == kResolving && atomic_load(&of->resolver_pid) == getpid()) {
@@ -304,7 +307,8 @@ static void wait_for_resolver(const struct framework* of) {
   }
 }
 
-/// Called by the stubs in trampolines.S: where hook number `hook` must jump. Any thread.
+/// Returns the address to which hook number `hook` must jump. The stubs in trampolines.S call it.
+/// Any thread.
 void* gp_resolve(unsigned hook) {
   struct framework* of = hook < mpi.first_hook ? &torch : &mpi;
   const int saved_errno = errno;
@@ -332,7 +336,7 @@ void* gp_resolve(unsigned hook) {
   if (!target) {
     fprintf(stderr, "gradplane: the process calls %s, which no loaded library defines\n",
             kSymbols[hook]);
-    _exit(127);  // as the dynamic linker does: there is nothing to jump to
+    _exit(127);  // as the dynamic linker does for a missing symbol
   }
   errno = saved_errno;
   return target;
