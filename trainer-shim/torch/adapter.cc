@@ -15,19 +15,19 @@
 namespace gradplane::shim {
 namespace {
 
-/// Without what is needed, a libtorch cannot be attached. Without one of the reducer's hooks, all
-/// of these stay unhooked: then gradients have no names, and every sum is exact.
+/// How necessary a hook is. A libtorch that lacks one of kAlways cannot be attached. If it lacks
+/// one of kReducer, none of these is hooked: then gradients have no names, and every sum is exact.
 enum class Need : std::uint8_t { kAlways, kReducer };
 
 struct Hook {
   gradplane_hook number;
   const char* name;
-  void* original_slot;  // of the Originals that are filled
+  void* original_slot;  // a member of the Originals that are filled
   void* replacement;
   Need need;
 };
 
-/// The replacement has the type of the original.
+/// Makes a hook. The compiler checks that the replacement has the type of the original.
 template <typename Function>
 Hook divert(gradplane_hook number, const char* name, Function& original, Function replacement,
             Need need = Need::kAlways) {
@@ -35,14 +35,15 @@ Hook divert(gradplane_hook number, const char* name, Function& original, Functio
   return {number, name, &original, reinterpret_cast<void*>(replacement), need};
 }
 
-/// The constructor of the reducer that this libtorch has, of those that are known.
+/// The hook of the reducer's constructor, in the form that this libtorch has.
 Hook reducer_hook(Originals& o, void* const from[GP_HOOK_COUNT]) {
   constexpr const char* kName = "Reducer()";
   if (from[GP_HOOK_REDUCER_CONSTRUCTOR_2_11]) {
     return divert(GP_HOOK_REDUCER_CONSTRUCTOR_2_11, kName, o.reducer_constructor_2_11,
                   &replacement::reducer_constructor_2_11, Need::kReducer);
   }
-  // What differs between these two is passed on by address, so one function stands in for both.
+  // These two differ only in arguments that are passed on by address, so one function replaces
+  // both.
   const auto number = from[GP_HOOK_REDUCER_CONSTRUCTOR] ? GP_HOOK_REDUCER_CONSTRUCTOR
                                                         : GP_HOOK_REDUCER_CONSTRUCTOR_2_6;
   return divert(number, kName, o.reducer_constructor, &replacement::reducer_constructor,
@@ -83,7 +84,7 @@ int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], c
            std::size_t reason_bytes) {
   Originals found{};
   const auto all = hooks(found, from);
-  const char* hidden = nullptr;  // of the reducer
+  const char* hidden = nullptr;  // a hook of the reducer that this libtorch lacks
   for (const Hook& hook : all) {
     if (from[hook.number]) continue;
     if (hook.need == Need::kReducer) {

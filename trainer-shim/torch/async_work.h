@@ -10,15 +10,15 @@
 
 namespace gradplane::shim {
 
-/// What Gloo calls an operation.
+/// Gloo's names of an operation.
 struct WorkKind {
   c10d::OpType type;
   const char* title;  // in profiles
 };
 
 #if GP_TORCH_AT_LEAST(2, 0)
-/// Gloo numbers the operations of a group, and so it counts those of its program that we carry.
-/// Null: the operation is none of its program's.
+/// The next number of an operation of the group. Gloo numbers the operations of a program, so
+/// carried ones must get numbers, too. A null group means that the operation is not the program's.
 inline std::uint64_t next_sequence_number(Group* group) {
   if (!group) return 0;
   struct Access : Group {
@@ -28,7 +28,8 @@ inline std::uint64_t next_sequence_number(Group* group) {
 }
 #endif
 
-// One of Gloo's asynchronous works, whatever the version of libtorch wants to know of it.
+// One of Gloo's asynchronous works. Its constructor has the same arguments for all versions of
+// libtorch.
 
 #if GP_TORCH_AT_LEAST(2, 8)
 
@@ -44,7 +45,8 @@ class AsyncWork : public Group::AsyncWork {
   const Tensors getOutputTensors() override { return outputs_; }
 
  private:
-  /// Sessions know the time limits. Gloo's context would be asked for its own otherwise.
+  /// Sessions have their own timeouts. Without a value Gloo would ask its context for one, and that
+  /// is null here.
   static constexpr std::chrono::milliseconds kNotGloos{0};
 
   const Tensors inputs_;

@@ -7,8 +7,8 @@
 namespace gradplane::shim {
 namespace {
 
-/// DDP tells names only under TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL; else a parameter is called by
-/// its place in the model.
+/// The name of a parameter without a name is this and its place in the model. DDP gives names only
+/// with TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL.
 const std::string kUnnamed = "param.";
 
 }  // namespace

@@ -15,16 +15,16 @@
 
 namespace gradplane::shim {
 
-/// By what a parameter is known as long as it lives.
+/// The identities of parameters: addresses that stay the same while a parameter lives.
 std::vector<const void*> identities(const Tensors& tensors);
 
-/// Knows DDP's reducers and what their buckets hold. Any thread.
+/// The reducers of DDP, and the parameters in their buckets. Any thread.
 class BucketNames {
  public:
   void add(const void* reducer, const Tensors& parameters, const ParameterNames& names);
   void remove(const void* reducer);
 
-  /// What lies in the bucket, with DDP's names. The same object until the bucket changes.
+  /// The layout of a bucket, with DDP's names. It is the same object until the bucket changes.
   std::shared_ptr<const BucketLayout> layout(const void* reducer, c10d::GradBucket& bucket);
 
  private:
@@ -42,11 +42,11 @@ class BucketNames {
   std::uint64_t last_key_ = 0;
 };
 
-/// While DDP runs its communication hook in this thread: the bucket in question.
+/// The bucket for which DDP runs its communication hook in this thread just now.
 struct GradientMark {
   const void* reducer = nullptr;
   c10d::GradBucket* bucket = nullptr;
-  std::uint64_t pass = 0;  // of the reducer, in which it is reduced
+  std::uint64_t pass = 0;  // number of the backward pass
 
   /// True if `tensor` is the whole buffer of the marked bucket.
   static bool matches(const at::Tensor& tensor);

@@ -19,8 +19,9 @@
 
 namespace gradplane::shim {
 
-/// The Work of a carried collective. It is one of Gloo's own asynchronous works, whose run() finds
-/// the result already there: so Future, result, profiling, errors and barrier are Gloo's.
+/// The Work of a carried collective. It is one of Gloo's own asynchronous works, but when run() is
+/// called, the result is there already. So Future, result, profiling, errors and barrier are
+/// Gloo's.
 class CarriedWork final : public AsyncWork {
  public:
   static constexpr WorkKind kAllReduce = {c10d::OpType::ALLREDUCE, "gloo:all_reduce"};
@@ -30,18 +31,20 @@ class CarriedWork final : public AsyncWork {
                                                    "gloo:all_gather"};
   static constexpr WorkKind kReduceScatter = {c10d::OpType::REDUCE_SCATTER, "gloo:reduce_scatter"};
 
-  /// `group` is the one that the program called; null: this is none of its calls.
+  /// `group` is the group that the program has called, or null if this is not a call of the
+  /// program.
   using AsyncWork::AsyncWork;
 
-  /// Before it is enqueued: whose leftovers the program's thread frees.
+  /// Sets the session whose leftovers wait() frees. Call it before the work is enqueued.
   void is_of(const std::shared_ptr<GroupSession>& session) { session_ = session; }
 
-  /// Before it is enqueued: results go to a device by this stream. Null: they do not.
+  /// Adds the stream that copies results to a device; null: there is none. Call it before the work
+  /// is enqueued.
   void ends_on(const DeviceStreamPtr& stream) {
     if (stream) streams_.push_back(stream);
   }
 
-  /// The calling thread's work on the device comes after the results.
+  /// Makes later work of the calling thread on the device wait for the results.
   void synchronize() override {
     if (finished_here() == this) return;  // WorkCompletion did it
     hold_current_streams();
@@ -54,22 +57,22 @@ class CarriedWork final : public AsyncWork {
       ~Count() { counters().waited_ns += static_cast<std::uint64_t>(now_ns() - from_ns); }
     } const count{from_ns};
     const bool done = AsyncWork::wait(timeout);
-    // Memory of the host may stay until the next collective; that of a device is dear.
+    // Host memory may stay until the next collective, but device memory is scarce.
     const auto leaving =
         streams_.empty() ? GroupSession::Leaving::kSome : GroupSession::Leaving::kAll;
     if (const auto session = session_.lock()) session->free_leftovers(leaving);
     return done;
   }
 
-  /// Whoever has the future may add callbacks to it, and they may do anything, so that the work has
-  /// to be finished in a thread that nobody waits for. A future knows no streams here, so its
-  /// results are on the device before it is complete. (With Gloo's own they may still be on their
-  /// way, unless the default stream is the one that uses them.) Who asks when the work has ended
-  /// finds them as after wait().
+  /// The program may add callbacks to the future, and they may do anything. So after this call the
+  /// work is finished in a thread of the completer. The future knows no streams, so the results are
+  /// on the device before it is complete. (With Gloo's own futures they may still be under way,
+  /// except for the default stream.) If the work has ended before this call, the results are there
+  /// as after wait().
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     Finish untouched = Finish::kUndecided;
     if (!finish_.compare_exchange_strong(untouched, Finish::kElsewhere)) {
-      // It is finished in place just now, which takes no longer than a callback would be late.
+      // The progress thread finishes the work just now. That is short, so this waits for it.
       while (untouched == Finish::kInPlace && !isCompleted()) std::this_thread::yield();
       if (untouched == Finish::kInPlace && isSuccess()) hold_current_streams();
     }
@@ -88,9 +91,10 @@ class CarriedWork final : public AsyncWork {
     for (const DeviceStreamPtr& stream : streams_) stream->hold_current_stream();
   }
 
-  /// The results are on their way to a device: if somebody has the future, they have to be there.
-  /// Programs may look whether a work is complete and not wait for it; then they are on the default
-  /// stream, which is that of every thread of the shim.
+  /// Called when the copies to a device have been started. If the program has the future, the
+  /// results must be on the device, so this waits for them. If the program only checks whether the
+  /// work is complete, the results are in order with the default stream, which is the current one
+  /// of all threads of the shim.
   void settle() {
     auto found = Finish::kUndecided;
     finish_.compare_exchange_strong(found, Finish::kInPlace);
@@ -100,7 +104,8 @@ class CarriedWork final : public AsyncWork {
     }
   }
 
-  /// The work that this thread finishes. What Gloo calls then must not throw.
+  /// The work that this thread finishes just now. Gloo then calls synchronize(), which must not
+  /// throw.
   static const CarriedWork*& finished_here() {
     static thread_local const CarriedWork* work = nullptr;
     return work;
@@ -112,7 +117,7 @@ class CarriedWork final : public AsyncWork {
   std::atomic<Finish> finish_{Finish::kUndecided};
 };
 
-/// What the sessions of this adapter finish.
+/// The completions of this adapter.
 class TorchCompletion : public Completion {
  public:
   virtual const c10::intrusive_ptr<CarriedWork>& work() const = 0;
@@ -125,7 +130,7 @@ class WorkCompletion final : public TorchCompletion {
 
   const c10::intrusive_ptr<CarriedWork>& work() const override { return work_; }
 
-  /// Nobody may have its future.
+  /// True if the program does not have the future of the work.
   bool may_finish_in_place() override {
     auto untouched = CarriedWork::Finish::kUndecided;
     return work_->finish_.compare_exchange_strong(untouched, CarriedWork::Finish::kInPlace);

@@ -15,13 +15,13 @@
 namespace gradplane::shim::replacement {
 namespace {
 
-/// Names protected members of a group; a group is never one of these.
+/// Gives access to protected members of a group. No object has this type.
 struct Access : Group {
   static auto works_in_progress() { return &Access::workInProgress_; }
   static auto work_mutex() { return &Access::workMutex_; }
 };
 
-/// Null for host tensors.
+/// The stream of a tensor's device; null for host tensors.
 DeviceStreamPtr stream_beside(const at::Tensor& t, const std::shared_ptr<GroupSession>& session) {
   DeviceStreamPtr stream = DeviceStream::beside(t);
   if (!stream) return stream;
@@ -40,12 +40,12 @@ WorkPtr carry(const std::shared_ptr<GroupSession>& session, c10::intrusive_ptr<C
   return work;
 }
 
-/// What the sums are divided by.
+/// The number by which the sums are divided.
 int divisor_of(const c10d::ReduceOp& op, const GroupSession& session) {
   return op.op_ == c10d::ReduceOp::AVG ? session.size() : 1;
 }
 
-/// Of the tensor's elements as they lie in memory. A mean is a sum here.
+/// A collective over the tensor's elements as they lie in memory. A mean is a sum here.
 Collective collective_of(const at::Tensor& t, const c10d::ReduceOp& op) {
   Collective collective;
   collective.reduction = reduction_of(op.op_).value_or(Reduction::kSum);
@@ -66,8 +66,9 @@ Collective gathering_of(const at::Tensor& rows, int ranks) {
 }
 
 #if GP_TORCH_AT_LEAST(2, 6)
-/// Where Gloo sums whatever a reduce_scatter asks for, so does gradplane, lest a program computes
-/// other numbers with it than without, unless its user wants what the program asks for.
+/// The operation of a reduce_scatter. Some versions of Gloo sum whatever the program asks for. Then
+/// gradplane does the same, so that the program's results do not change, unless the user wants the
+/// operation that the program asks for.
 c10d::ReduceOp heeded(const c10d::ReduceOp& asked) {
   if (asked.op_ == c10d::ReduceOp::SUM || environment().heeds_reduce_op) return asked;
   if (kGloosScatter != GloosScatter::kSums) return asked;
@@ -76,7 +77,7 @@ c10d::ReduceOp heeded(const c10d::ReduceOp& asked) {
 }
 #endif
 
-/// A row for each rank, with this rank's input in its own.
+/// Makes a row for each rank, and copies this rank's input into its row.
 at::Tensor make_rows(const at::Tensor& input, int rank, int ranks, const DeviceStreamPtr& stream) {
   const at::NoGradGuard copies_alone;
   std::vector<std::int64_t> sizes = input.sizes().vec();
@@ -93,7 +94,7 @@ at::Tensor make_rows(const at::Tensor& input, int rank, int ranks, const DeviceS
   return rows;
 }
 
-/// For its lifetime the group believes that carried works are in progress on its own threads.
+/// While this object lives, the group has carried works in its list of works in progress.
 class ShownInProgress {
  public:
   ShownInProgress(Group* group, const std::vector<CompletionPtr>& unfinished) : group_(*group) {
@@ -145,7 +146,8 @@ WorkPtr broadcast(Group* self, Tensors& tensors, const c10d::BroadcastOptions& o
   const at::Tensor& t = tensors[0];
   const DeviceStreamPtr stream = stream_beside(t, session);
   if (stream) stream->keep(t);
-  // What is written back has to be known, also where it is more than the run that is sent.
+  // All of the run is written back. If the tensor has gaps, the run also has bytes between its
+  // elements, so it must be copied in on each rank.
   const bool gives = options.rootRank == self->getRank() || !t.is_non_overlapping_and_dense();
   const at::Tensor run = !stream ? t : gives ? stream->copy_in(t) : stream->memory_like(t);
   Collective collective;

@@ -59,8 +59,8 @@ constexpr std::optional<Reduction> reduction_of(c10d::ReduceOp::RedOpType op) {
   return std::nullopt;
 }
 
-/// The types of which Gloo copies tensors. It refuses the others, and so must gradplane: a program
-/// that goes on after a fallback must find what it had before.
+/// Whether Gloo copies tensors of a type. gradplane must refuse other types, too, so that a program
+/// finds no difference after a fallback.
 constexpr bool is_copied(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
@@ -78,7 +78,7 @@ constexpr bool is_copied(at::ScalarType type) {
       return false;
   }
 }
-/// As which bytes travel that are only copied.
+/// The element type with which bytes travel that are only copied.
 inline constexpr ElementType kCopiedAs = ElementType::kInt32;
 
 }  // namespace gradplane::shim

@@ -21,20 +21,20 @@ constexpr const char* kHello = "1";
 constexpr const char* kGroupKey = "gradplane/key";
 thread_local bool connecting_here = false;
 
-/// The 8 is the version of the statements and of what is carried: ranks of two versions do not form
-/// a side group.
+/// The 8 is the version of the statements and of the set of carried collectives. Ranks of different
+/// versions do not form a side group.
 std::string hello_key(int rank) {
   return "gradplane/hello/8/" + std::to_string(rank);
 }
 
-/// Names the protected member of a group; a group is never one of these.
+/// Gives access to a protected member of a group. No object has this type.
 struct Access : Group {
   static auto contexts() { return &Access::contexts_; }
 };
 
 class GlooWork final : public OriginalWork {
  public:
-  /// `then` is done at the end of wait().
+  /// wait() calls `then` at its end.
   explicit GlooWork(WorkPtr work, std::function<void()> then = nullptr)
       : work_(std::move(work)), future_(work_->getFuture()), then_(std::move(then)) {}
 
@@ -57,7 +57,7 @@ OriginalWorkPtr under_way(WorkPtr work) {
   return std::make_unique<GlooWork>(std::move(work));
 }
 
-/// The key that rank 0 left.
+/// The key that rank 0 has written.
 JobKey key_in(c10d::Store& store) {
   const std::vector<std::uint8_t> bytes = store.get(kGroupKey);
   JobKey key{};
@@ -159,8 +159,8 @@ OriginalWorkPtr GlooSideGroup::start(const Collective& collective, std::size_t o
   return under_way(originals().allreduce(group_.get(), shards, options_of(collective)));
 }
 
-/// As Gloo itself does it: a sum of all shards, of which this rank takes its own. What the rank
-/// gives is only read.
+/// Does what Gloo does: it sums all shards, and this rank takes its own. The contribution is only
+/// read.
 OriginalWorkPtr GlooSideGroup::start_reduce_scatter(const Collective& collective,
                                                     std::size_t offset_bytes, std::size_t bytes,
                                                     const StagingPtr& memory) {

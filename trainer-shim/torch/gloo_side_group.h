@@ -13,20 +13,20 @@ namespace gradplane::shim {
 /// A second Gloo group over the same ranks, store and devices as the trainer's own.
 class GlooSideGroup final : public SideGroup {
  public:
-  /// Says in the group's store that this rank has the shim; before the trainer's group connects.
-  /// Rank 0 also leaves the key of the group's jobs there.
+  /// Writes to the group's store that this rank has the shim. Call it before the trainer's group
+  /// connects. Rank 0 also writes the key of the group's jobs.
   static void say_hello(c10d::Store& store, int rank);
 
   /// Returns the ranks that did not say hello. It must be called after the trainer's group has
-  /// connected. Then every rank has written its hello, if it has the shim, so the answer is final
-  /// and the same on all ranks.
+  /// connected. Then every rank with the shim has written its hello, so the answer is final and the
+  /// same on all ranks.
   static std::vector<int> ranks_without_shim(c10d::Store& store, int size);
 
-  /// Connects; collective, in the thread that makes the trainer's group, after ranks_without_shim()
-  /// has found nobody. Throws when rank 0 left no key, or as Gloo throws.
+  /// Connects the side group. All ranks call it, in the thread that makes the trainer's group, if
+  /// ranks_without_shim() is empty. Throws if rank 0 has written no key, or if Gloo throws.
   GlooSideGroup(const StorePtr& store, int rank, int size, const GroupOptions& options);
 
-  /// True while this thread connects a side group: its constructor call must not be diverted.
+  /// Whether this thread connects a side group just now, whose constructor must not be diverted.
   static bool connecting();
 
   OriginalWorkPtr all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;

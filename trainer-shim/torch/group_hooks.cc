@@ -23,7 +23,8 @@ std::string refusal_text(const std::vector<int>& ranks) {
   return text + (ranks.size() > 8 ? " ..." : "");
 }
 
-/// True on all ranks or on none: whether every rank of the fresh group could make its side group.
+/// Whether every rank of the new group could make its side group. The answer is the same on all
+/// ranks.
 bool all_ranks_ok(Group* group, bool ok) {
   Tensors flag = {at::full({1}, ok ? 1 : 0, at::kInt)};
   c10d::AllreduceOptions options;
@@ -32,8 +33,8 @@ bool all_ranks_ok(Group* group, bool ok) {
   return flag[0].item<int>() == 1;
 }
 
-/// Then a constructor of Gloo's groups returns before the other ranks have begun theirs, so that
-/// nobody knows yet whether they have gradplane.
+/// Whether constructors of Gloo's groups may return before the other ranks have begun theirs. Then
+/// no rank knows yet whether the others have gradplane.
 bool connects_late() {
 #if GP_TORCH_AT_LEAST(2, 8)
   return c10d::getDefaultGlooLazyInit();
@@ -47,7 +48,7 @@ GroupEntry refused(std::string why) {
           PassReason::kPeers};
 }
 
-/// The session of a group whose ranks all have the shim; or why it has none.
+/// Opens the session of a group whose ranks all have the shim, or says why there is none.
 GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
                         const GroupOptions& options) {
   std::shared_ptr<GroupSession> session;
@@ -71,7 +72,7 @@ std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
                                           std::optional<PassReason> reason) {
   const GroupEntry entry = groups().find(group);
   if (!entry.session && entry.refusal.empty()) {
-    // Not a group of ours, or a side group, which has more.
+    // The group has one rank, or it is a side group, which has more.
     if (group->getSize() == 1) count_pass(operation, PassReason::kOneRank);
     return nullptr;
   }
@@ -119,7 +120,7 @@ void group_constructor(Group* self, const StorePtr& store, int rank, int size,
   try {
     open_group(self, store, rank, size, kept_options);
   } catch (...) {
-    originals().group_destructor(self);  // a constructor that throws leaves nothing behind
+    originals().group_destructor(self);  // the caller does not destroy a group that was not made
     throw;
   }
 }

@@ -39,7 +39,7 @@ struct Originals {
   WorkPtr (*allgather)(Group*, TensorLists&, Tensors&, const c10d::AllgatherOptions&);
   /// allgather_into_tensor_coalesced() comes here, too.
   WorkPtr (*allgather_coalesced)(Group*, TensorLists&, Tensors&, const c10d::AllgatherOptions&);
-  /// reduce_scatter_tensor_coalesced(), to which Gloo brings the other forms. From 2.6 on.
+  /// reduce_scatter_tensor_coalesced(), which Gloo calls for the other forms, too. From 2.6 on.
   WorkPtr (*reduce_scatter)(Group*, Tensors&, Tensors&, const c10d::ReduceScatterOptions&);
   WorkPtr (*barrier)(Group*, const c10d::BarrierOptions&);
   void (*reducer_constructor)(void*, Tensors&, void*, void*, ProcessGroupPtr&, void*, std::int64_t,
@@ -51,9 +51,9 @@ struct Originals {
   FuturePtr (*run_comm_hook)(void*, c10d::GradBucket&);
 };
 
-/// Once, before the first diverted call.
+/// Keeps the originals. Call it once, before the first diverted call.
 void keep_originals(const Originals& functions);
-/// Constant from then on.
+/// The originals, which do not change after keep_originals().
 const Originals& originals();
 
 }  // namespace gradplane::shim

@@ -8,17 +8,18 @@
 namespace gradplane::shim {
 namespace {
 
-// These outlive static destruction.
+// These are never freed, because threads may use them during static destruction.
 BucketNames* bucket_names = new BucketNames;
 Replicas* replicas = new Replicas;
 
-/// The backward pass of which this is a bucket.
+/// The number of the backward pass of this bucket.
 std::uint64_t pass_of(const void* reducer, const c10d::GradBucket& bucket) {
   const auto replica = replicas->find(reducer);
   return replica ? replica->schedule->begin_bucket(identities(bucket.getParameters())) : 0;
 }
 
-/// `construct` moves the parameters and their names away.
+/// Notes the reducer and constructs it. It is noted first, because `construct` moves the parameters
+/// and their names away.
 template <typename Construct>
 void construct_known(void* reducer, const Tensors& parameters, const ParameterNames& names,
                      Construct construct) {
@@ -88,8 +89,9 @@ void reducer_destructor(void* self) {
   originals().reducer_destructor(self);
 }
 
-/// DDP calls it at the begin of each forward pass that records a graph, also where it does not
-/// synchronise, and of each pass in which a rank without data stands in for one (Join).
+/// DDP calls this at the beginning of each forward pass that records a graph, even without
+/// synchronisation. It also calls it for a rank without data that takes part in others' passes
+/// (Join).
 bool rebuild_buckets(void* self) {
   if (const auto replica = replicas->find(self)) average_if_due(*replica);
   return originals().rebuild_buckets(self);

@@ -9,11 +9,11 @@
 #include "trainer-shim/group/group_session.h"
 #include "trainer-shim/torch/originals.h"
 
-/// The functions that stand in for libtorch's own. Each decides quickly, and goes to the original
-/// unless gradplane has something to do.
+/// The functions that replace libtorch's own. Each decides quickly, and calls the original unless
+/// gradplane has something to do.
 namespace gradplane::shim::replacement {
 
-// group_hooks.cc: process groups begin and end.
+// group_hooks.cc: construction and destruction of process groups.
 void group_constructor(Group* self, const StorePtr& store, int rank, int size,
                        GroupOptions& options);
 void group_destructor(Group* self);
@@ -34,7 +34,7 @@ WorkPtr reduce_scatter(Group* self, Tensors& outputs, Tensors& inputs,
 #endif
 WorkPtr barrier(Group* self, const c10d::BarrierOptions& options);
 
-// reducer_hooks.cc: what DDP's reducer does with its buckets.
+// reducer_hooks.cc: DDP's reducer.
 void reducer_constructor(void* self, Tensors& parameters, void* bucket_indices, void* size_limits,
                          ProcessGroupPtr& group, void* expect_sparse, std::int64_t bucket_bytes,
                          bool find_unused, bool as_bucket_view, ParameterNames& names,
@@ -52,24 +52,26 @@ FuturePtr run_comm_hook(void* self, c10d::GradBucket& bucket);
 
 namespace gradplane::shim {
 
-/// Before a group of two ranks or more connects: tells the others that this rank has gradplane.
+/// Tells the other ranks that this rank has gradplane. Call it before a group of two ranks or more
+/// connects.
 void announce_group(c10d::Store& store, int rank);
 
-/// After it has connected: from here on its collectives are carried where all ranks have announced
-/// it. All ranks call it; waits for them. Throws what the framework throws.
+/// Opens the session of a group that has connected. After it the group's collectives are carried if
+/// all ranks have announced the group. All ranks call it, and it waits for them. Throws what the
+/// framework throws.
 void open_group(Group* group, const StorePtr& store, int rank, int size,
                 const GroupOptions& options);
 
-/// In a child of fork(): it has none of its parent's reducers and copies.
+/// For a child of fork(), which has none of its parent's reducers and copies.
 void forget_torch_after_fork();
 
-/// The session that carries a collective, or nothing: then it goes to the original. Throws where
-/// the group has none and a fallback is forbidden.
+/// The session that carries a collective, or null: then the original does it. Throws if the group
+/// has no session and a fallback is forbidden.
 std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
                                           std::optional<PassReason> reason);
 
-/// Where `tensor` is the bucket that DDP reduces in this thread: what the session has to know of
-/// it. `collective` learns which backward pass it belongs to.
+/// The layout and schedule of `tensor` if it is the bucket that DDP reduces in this thread; empty
+/// otherwise. Sets the backward pass of `collective`.
 GroupSession::Gradient gradient_of(const at::Tensor& tensor,
                                    const std::shared_ptr<GroupSession>& session,
                                    Collective& collective);

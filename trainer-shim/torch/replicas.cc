@@ -18,12 +18,13 @@
 namespace gradplane::shim {
 namespace {
 
-/// Elements that are summed in one operation, and such operations at a time: beside the model there
-/// is memory for these.
+/// The elements of one sum, and the sums in flight. Together they bound the memory that averaging
+/// needs beside the model.
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 20;
 constexpr std::size_t kChunksInFlight = 4;
 
-/// As what parameters are summed. Halves lose bits when they are added, and Gloo refuses bf16.
+/// The type in which parameters are summed. Sums of 16-bit types would lose bits, and Gloo refuses
+/// bf16.
 at::ScalarType summed_as(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;
 }
@@ -34,15 +35,16 @@ bool is_averaged(const at::Tensor& t) {
          t.layout() == at::kStrided;
 }
 
-/// The mean of parameters over all ranks, by sums through the group's session.
+/// Takes the mean of parameters over all ranks, by sums through the group's session.
 class Averaging {
  public:
   Averaging(GroupSession& session, bool writes_back)
       : session_(session), writes_back_(writes_back) {}
 
   void add(const at::Tensor& parameter) {
-    // It has a version counter of its own: a graph that still holds the parameter is not told. It
-    // was made before the optimizer's step, which tells it.
+    // The alias has its own version counter, so autograd does not notice that the parameter
+    // changes. A graph that still holds the parameter is older than the optimizer's step, which
+    // autograd does notice.
     const at::Tensor alias = parameter.variable_data();
     const at::Tensor row = alias.contiguous().view({-1});
     for (std::int64_t at = 0; at < row.numel(); at += kChunkElements) {
@@ -52,7 +54,8 @@ class Averaging {
       copies_.emplace_back(alias, row.view(alias.sizes()));
   }
 
-  /// Drift of this rank's parameters before the average. After it, they are the mean.
+  /// Returns the drift of this rank's parameters before the average. If they are written back, they
+  /// are the mean now.
   GroupSession::Drift finish() {
     if (open_.used > 0) send();
     while (!in_flight_.empty()) take_back();
@@ -119,14 +122,14 @@ class Averaging {
   const bool writes_back_;
   Chunk open_;
   std::deque<Chunk> in_flight_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // where a parameter is no plain row
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // of parameters that are not contiguous
   double distance_squared_ = 0;
   double norm_squared_ = 0;
 };
 
 std::uint64_t drift_ppm(const GroupSession::Drift& drift) {
   constexpr double kPpm = 1e6;
-  constexpr double kMost = 1e15;  // also of a mean that is 0 or not finite
+  constexpr double kMost = 1e15;  // also if the quotient is infinite
   const double ppm = kPpm * drift.distance / drift.norm;
   if (std::isnan(ppm)) return 0;
   return ppm < kMost ? static_cast<std::uint64_t>(ppm) : static_cast<std::uint64_t>(kMost);
@@ -141,7 +144,7 @@ void Replicas::add(const void* reducer, const Tensors& parameters) {
 }
 
 void Replicas::remove(const void* reducer) {
-  std::shared_ptr<Replica> last;  // tensors end outside of the lock
+  std::shared_ptr<Replica> last;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   const auto found = replicas_.find(reducer);
   if (found == replicas_.end()) return;

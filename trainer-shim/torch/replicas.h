@@ -19,7 +19,7 @@ struct Replica {
   const Tensors parameters;
   const std::shared_ptr<ExchangeSchedule> schedule = std::make_shared<ExchangeSchedule>();
   std::mutex mutex;
-  std::weak_ptr<GroupSession> session;  // that carried its last gradients
+  std::weak_ptr<GroupSession> session;  // the one that carried its last gradients
 };
 
 /// The replicas of this process, by the address of their reducer. Any thread.
@@ -34,8 +34,9 @@ class Replicas {
   std::unordered_map<const void*, std::shared_ptr<Replica>> replicas_;
 };
 
-/// At the begin of a forward pass, in the trainer's thread: what the schedule says is due. Waits
-/// for the other ranks as an all_reduce does, and throws what that throws.
+/// Averages the parameters, or measures their drift, if the schedule says that it is due. Call it
+/// at the beginning of a forward pass, in the trainer's thread. It waits for the other ranks as an
+/// all_reduce does, and throws what an all_reduce throws.
 void average_if_due(Replica& replica);
 
 }  // namespace gradplane::shim

@@ -15,12 +15,12 @@
 
 namespace gradplane::shim {
 
-/// Whether the program that calls a collective wants gradients, and whether it is in inference
-/// mode. Its tensors may only be written to in the same modes. For host tensors Gloo heeds them
-/// from 2.6 on; before that it writes as a fresh thread does, and what it refuses is refused here.
+/// The grad mode and the inference mode of the program that calls a collective. Its tensors must be
+/// written in the same modes. For host tensors Gloo does that only from 2.6 on. Before, it writes
+/// in the modes of a new thread; this does the same, so that the same writes are refused.
 class CallersModes {
  public:
-  /// In the thread of the program.
+  /// Call it in the thread of the program.
   explicit CallersModes(bool on_device)
       : inference_(heeds(on_device) && c10::InferenceMode::is_enabled()),
         gradients_(!heeds(on_device) || at::GradMode::is_enabled()) {}
@@ -42,12 +42,12 @@ class CallersModes {
   const bool gradients_;
 };
 
-/// What a rank gives, and what it gets for it. Either may lie elsewhere than in the program's
-/// tensor, where that is no plain run of elements in host memory.
+/// The contribution of a rank and its result. They are copies if the program's tensor is not one
+/// run of elements without gaps in host memory.
 class CopiedOut final : public Staging {
  public:
-  /// `divisor` is what the program wants the sums divided by. `stream` is that of a device whose
-  /// tensor `output` is, or null.
+  /// The sums are divided by `divisor`. If `output` is on a device, `stream` is the device's,
+  /// otherwise null.
   CopiedOut(at::Tensor given, at::Tensor result, at::Tensor output, int divisor,
             DeviceStreamPtr stream)
       : given_(std::move(given)),
@@ -80,7 +80,7 @@ class CopiedOut final : public Staging {
   const CallersModes modes_;
 };
 
-/// Rows that were gathered, one for each rank, which go to tensors of their own.
+/// Gathered rows, one for each rank, which are copied to a tensor for each.
 class GatheredRows final : public Staging {
  public:
   GatheredRows(at::Tensor rows, Tensors outputs, DeviceStreamPtr stream)
@@ -101,7 +101,7 @@ class GatheredRows final : public Staging {
     stream_ ? stream_->bring_out(copy) : copy();
   }
   bool goes_out_at_once() const override {
-    // Others take memory of the device on their way, for which it may have to be waited.
+    // A copy to a tensor that is not contiguous allocates memory on the device, which may block.
     return stream_ && std::all_of(outputs_.begin(), outputs_.end(),
                                   [](const at::Tensor& t) { return t.is_contiguous(); });
   }

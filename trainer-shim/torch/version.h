@@ -4,8 +4,8 @@
 
 #include <torch/csrc/api/include/torch/version.h>
 
-/// Whether the libtorch that this adapter is for is at least of this version. An adapter serves one
-/// minor version; what differs between them stands where it matters.
+/// Whether the libtorch for which this adapter is built has at least this version. An adapter is
+/// for one minor version.
 #define GP_TORCH_AT_LEAST(major, minor) \
   (TORCH_VERSION_MAJOR > (major) ||     \
    (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
