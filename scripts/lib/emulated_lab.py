@@ -10,12 +10,12 @@ DPDK ports both cross:
     host: dp0 (tbf) ------------ p-HOST [lab_switch]    as described; kernel 10.77.0.i/16,
                                                         gradplaned 10.77.1.i/16
 
-The token bucket on dp0 has the rate of the host's uplink and counts the same bytes, so that TCP
-feels its own line rate as it would on a NIC; a DPDK port sends past it, into the switch's own
-uplink. The two have one rate, so what passed the bucket queues in the switch for a burst at most.
+The token bucket on dp0 has the rate of the host's uplink and counts the same bytes. So TCP sees its
+own line rate as on a NIC. A DPDK port bypasses the bucket and sends to the switch's own uplink. As
+both have one rate, packets that have passed the bucket queue in the switch for a burst at most.
 
-By hand: `emulated_lab.py NAME NETWORK.yaml` makes a lab, answers requests from its input, a line
-each, and removes the lab at the end of it.
+By hand: `emulated_lab.py NAME NETWORK.yaml` makes a lab, answers requests from its input, one a
+line, and removes the lab at the end of the input.
 """
 
 import dataclasses
@@ -36,9 +36,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 START_SECONDS = 20
 ANSWER_SECONDS = 10
 MAX_ANSWER_BYTES = 1 << 20
-# tests/lab/link.h: what Ethernet adds to a frame.
+# Bytes that Ethernet adds to a frame, as in tests/lab/link.h.
 FRAME_OVERHEAD_BYTES = 24
-# How late a host's own queue may learn of a scheduled change.
+# How late a scheduled change may reach a host's own queue.
 FOLLOW_SECONDS = 0.1
 
 
@@ -54,7 +54,7 @@ class EmulatedHost(netlab.Host):
 
 
 class EmulatedLab(netlab.Lab):
-    """Makes and removes one lab. `network` is a description as in docs/testing.md, as a dict."""
+    """Makes and removes one lab. `network` is a dict, as docs/testing.md describes it."""
 
     def __init__(self, run, network, tcp="cubic", owner=None):
         names = [host if isinstance(host, str) else host["name"] for host in network["hosts"]]
@@ -68,9 +68,9 @@ class EmulatedLab(netlab.Lab):
         self._socket = None
         self.switch_socket = netlab.STATE_DIR / f"{run}.sock"
         self._asking = threading.Lock()
-        # From what the switch says of a link to what its host's own queue then is.
+        # Held from the switch's answer about a link until the queue of its host is set.
         self._shaping = threading.Lock()
-        self._shaped = {}  # host: the settings of its uplink that its dp0 has
+        self._shaped = {}  # host: the settings of the uplink that its dp0 has now
         self._going_down = threading.Event()
         self._follower = None
 
@@ -103,21 +103,22 @@ class EmulatedLab(netlab.Lab):
         self.switch_socket.unlink(missing_ok=True)
 
     def stats(self):
-        """What every link and the switch have counted, and how the links are now."""
+        """The counters of every link and of the switch, and the present settings of the links."""
         return self.ask({"do": "stats"})
 
     def reset(self):
-        """Sets all counters to zero, and the deepest queues."""
+        """Sets all counters and the largest queue lengths to zero."""
         self.ask({"do": "reset"})
 
     def set(self, link, direction, settings):
-        """Changes a link for frames to come; returns how it now is. Keys as in the description."""
+        """Changes a link for future frames. Returns its settings. Keys are as in the description.
+        """
         request = {"do": "set", "link": link, "direction": direction, "settings": settings}
         return self.ask(request)["link"]
 
     def start_schedule(self):
-        """The description's schedule counts from now. Hosts' own queues follow in FOLLOW_SECONDS.
-        """
+        """Starts the schedule of the description now. Hosts' own queues follow within
+        FOLLOW_SECONDS."""
         self.ask({"do": "start_schedule"})
 
     def _start_follower(self):
@@ -137,12 +138,12 @@ class EmulatedLab(netlab.Lab):
                 return
 
     def switch_cpu_seconds(self):
-        """Of the switch since it began, with what the kernel does in its name."""
+        """CPU seconds of the switch since it began, user and system."""
         return self.stats()["switch"]["cpu_seconds"]
 
     def ask(self, request):
-        """Any request, as tests/lab/requests.h has them; the answer, or a LabError. Hosts' own
-        queues change with their links."""
+        """Sends a request of tests/lab/requests.h. Returns the answer, or raises a LabError. Hosts'
+        own queues change with their links."""
         if not isinstance(request, dict) or request.get("do") != "set":
             answer = self._exchange(request)
             if request["do"] == "start_schedule":
@@ -163,12 +164,12 @@ class EmulatedLab(netlab.Lab):
         ip_batch(self.switch, lines + ["link set mg up"])
 
     def _lose_frames(self):
-        """The switch does."""
+        """Does nothing, because the switch loses frames."""
 
     def _configure_kernel(self, namespace):
         super()._configure_kernel(namespace)
-        # What one connection learned about the path must not help the next: it would make
-        # measurements depend on their order.
+        # A connection must not learn from earlier ones. Otherwise measurements would depend on
+        # their order.
         in_namespace(namespace, ["sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"])
 
     def _connect(self, host):
@@ -187,8 +188,8 @@ class EmulatedLab(netlab.Lab):
             f"link set dp0 address {host.mac(2)} up",
             f"address add {host.kernel_address}/16 dev dp0",
         ]
-        # No connection waits for an address that a lossy link has swallowed. The kernel's one table
-        # for all namespaces ends at 1024 entries, 32 hosts, but for permanent ones.
+        # Permanent entries, because ARP packets could be lost, and connections would wait. Other
+        # entries are limited to 1024 in all namespaces together, which is 32 hosts.
         for other in self.hosts.values():
             if other.name != name:
                 for address, mac, device in (
@@ -208,9 +209,9 @@ class EmulatedLab(netlab.Lab):
         program = build / "tests/lab/lab_switch"
         if not os.access(program, os.X_OK):
             raise LabError(f"{program} is not built; run scripts/build")
-        # A wire does not wait for a processor, so the switch goes before all that it connects. It
-        # is bound to none: with two of them, bound daemons would share one and lose to it there,
-        # while the other is idle.
+        # The switch has priority over the hosts, because a wire does not wait for a CPU. It is not
+        # bound to a CPU: with two CPUs, daemons that are bound to one could share it with the
+        # switch while the other is idle.
         command = ["ip", "netns", "exec", self.switch, "chrt", "--rr", "1"]
         command += [program, "--network", "/dev/stdin"]
         command += ["--socket", self.switch_socket]
@@ -230,7 +231,7 @@ class EmulatedLab(netlab.Lab):
         self._socket = connect(self.run, self.switch_socket)
 
     def _shape(self, name, uplink):
-        """dp0's own queue, as a NIC has one; none for a link without a rate."""
+        """Sets dp0's own queue, which stands for that of a NIC. A link without a rate has none."""
         self._shaped[name] = uplink
         namespace = self.hosts[name].namespace
         if not uplink["rate_bits_per_second"]:
@@ -247,7 +248,7 @@ class EmulatedLab(netlab.Lab):
 
 
 def connect(run, switch_socket):
-    """A connection to the switch of a lab."""
+    """Connects to the switch of a lab."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     made.settimeout(ANSWER_SECONDS)
     try:
@@ -259,7 +260,7 @@ def connect(run, switch_socket):
 
 
 def exchange(connection, run, request):
-    """A request over a connection, and the answer to it."""
+    """Sends a request and returns the answer."""
     try:
         connection.send(json.dumps(request).encode())
         answer = json.loads(connection.recv(MAX_ANSWER_BYTES))
@@ -271,7 +272,7 @@ def exchange(connection, run, request):
 
 
 def stats(run, switch_socket):
-    """EmulatedLab.stats() of a lab that another process has made."""
+    """The same as EmulatedLab.stats(), for a lab of another process."""
     with connect(run, switch_socket) as connection:
         answer = exchange(connection, run, {"do": "stats"})
     return {what: answer[what] for what in ("links", "switch")}
@@ -282,7 +283,7 @@ def main():
         sys.exit(__doc__)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda caught, _: sys.exit(128 + caught))
-    import yaml  # here alone, so that a lab from Python needs no package
+    import yaml  # only here, so that labs that Python programs make need no package
 
     network = yaml.safe_load(pathlib.Path(sys.argv[2]).read_text())
     with EmulatedLab(sys.argv[1], network) as lab:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""How long each function is. For C++ it relies on the formatter: a body's brace follows a space."""
+"""Counts the lines of functions. For C++ it relies on the formatter: a space precedes the opening
+brace of a body."""
 
 import ast
 import re
@@ -16,8 +17,8 @@ def cpp_functions(text):
     code = re.sub(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", lambda m: re.sub(r"[^\n]", " ", m[0]), code,
                   flags=re.MULTILINE)  # fmt: skip
     found = []
-    stack = []  # per open brace: "scope", "function" or "other"; a function with its first line
-    start = 0  # where the statement under way began
+    stack = []  # for each open brace: "scope", "function" or "other", and a function's first line
+    start = 0  # where the present statement begins
     for match in re.finditer(r"[{};]", code):
         at = match.start()
         inside_function = any(kind != "scope" for kind, _, _ in stack)
@@ -40,7 +41,7 @@ def cpp_functions(text):
 
 
 def _kind_of(statement, before):
-    """What a brace at namespace or class scope opens, from the text of its statement."""
+    """What a brace at namespace or class scope opens, by the text of the statement before it."""
     without_templates = re.sub(r"template\s*<[^{;]*?>\s*(?=\w)", "", statement, flags=re.DOTALL)
     head = re.sub(r"\[\[[^\]]*\]\]|\([^()]*\)", "", without_templates)
     if not before.isspace():
@@ -68,7 +69,8 @@ def python_functions(text):
 
 
 def shell_functions(text):
-    """Functions as we write them: `name() {` and, in the first column, `}`."""
+    """Functions of shell scripts, which begin with `name() {` and end with `}` in the first column.
+    """
     found = []
     begun = None
     for number, line in enumerate(text.splitlines(), start=1):

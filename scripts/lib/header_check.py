@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Does every header compile alone? What was seen to do so is remembered by content.
+"""Checks that every header compiles alone. Headers that do are remembered by content.
 
-A header that a source file includes first is compiled alone by the build; only the others are
-compiled here.
+The build compiles headers alone that a source file includes first. Only the others are compiled
+here.
 """
 
 import concurrent.futures
@@ -54,8 +54,8 @@ def _first_include(root, name):
 
 @functools.cache
 def _needs_framework(root, name):
-    """libtorch's headers take half a minute each, MPI's are in folders of their own, and the
-    adapters' own builds compile both."""
+    """Whether a header includes libtorch's or MPI's. Those of libtorch take half a minute each,
+    those of MPI are in their own folders, and the builds of the adapters compile both."""
     pending, seen = [name], set()
     while pending:
         path = root / pending.pop()

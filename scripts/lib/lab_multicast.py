@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What the switch of a lab does with frames to groups."""
+"""How the switch of a lab treats frames to groups."""
 
-# It sends them to all ports; to those behind which somebody has joined, and it asks by IGMP who
-# has; or to none.
+# flood: it sends them to all ports. snoop: only to ports with a member, for which it asks by IGMP.
+# drop: to none.
 KINDS = ("flood", "snoop", "drop")
 IGMP_VERSIONS = (2, 3)
-# How often it asks, how long hosts may take to answer, and when it forgets who does not: RFC 3376,
-# section 8.4, with a robustness of 2.
+# How often it asks, how long hosts may take to answer, and when it forgets members that do not:
+# RFC 3376, section 8.4, with a robustness of 2.
 QUERY_SECONDS = 2
 QUERY_RESPONSE_SECONDS = 1
 MEMBERSHIP_SECONDS = 2 * QUERY_SECONDS + QUERY_RESPONSE_SECONDS
 
 
 def bridge_options(kind, igmp_version):
-    """Of a Linux bridge, whose times are in hundredths of a second."""
+    """The options of a Linux bridge. Its times are in hundredths of a second."""
     if kind != "snoop":
         return "mcast_snooping 0"
     return (
@@ -27,7 +27,7 @@ def bridge_options(kind, igmp_version):
 
 
 def members(listing, bridge):
-    """The hosts by the address of their group, from what `bridge -j mdb show` prints."""
+    """{address of a group: hosts in it}, from the output of `bridge -j mdb show`."""
     found = {}
     for entry in (entry for part in listing for entry in part["mdb"] if entry["dev"] == bridge):
         found.setdefault(entry["grp"], set()).add(entry["port"].partition("-")[2])

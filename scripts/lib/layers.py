@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What each folder may include: the table of docs/architecture.md, and who breaks it."""
+"""The table of docs/architecture.md, which says what each folder may include, and its check."""
 
 import re
 
@@ -69,14 +69,14 @@ TABLE = {
     ),
 }
 
-# Folders in which time, packets and randomness only come in as arguments.
+# Folders whose code gets time, packets and randomness only as arguments.
 PURE = (BASE, *PROTOCOL_CORE, "control/session", "control/plan", BOUNDS, API)
 IMPURE_STANDARD = {
     "chrono", "thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore",
     "barrier", "latch", "stop_token", "fstream", "iostream", "filesystem", "syncstream", "ctime",
     "csignal", "random",
 }  # fmt: skip
-# preload lives in processes that know nothing of us: it may not even need the C++ library.
+# preload is loaded into processes that know nothing of it, so it must not need the C++ library.
 LIBC_ONLY = ("trainer-shim/preload",)
 CPP_IN_LIBC_ONLY = {"atomic", "cstddef", "cstdint", "type_traits"}
 
@@ -95,18 +95,18 @@ THIRD_PARTIES = (
     (r"spdlog/", "log"),
     (r"ns3/", "ns3"),
 )
-# The system: libc and the kernel's interface, which the pure folders must do without.
+# Headers of the system, libc and the kernel, which the pure folders must not include.
 SYSTEM = re.compile(
     r"(sys|linux|net|netinet|netpacket|arpa|asm|bits)/[\w./-]+\.h$|[a-z_0-9]+\.h$"
 )
-# Instruction sets are no system.
+# Headers of instruction sets do not count as headers of the system.
 INTRINSICS = re.compile(r"([a-z]mm|imm|x86|cpuid)\w*\.h$|arm_neon\.h$")
 STANDARD = re.compile(r"[a-z_0-9]+$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
 def folder_of(path):
-    """The row of the table that a path falls under: the longest one; None outside of the table."""
+    """The longest row of the table that contains a path; None if there is none."""
     fits = [folder for folder in TABLE if path.startswith(folder + "/")]
     return max(fits, key=len, default=None)
 
@@ -160,7 +160,7 @@ def check(root, names):
     return findings
 
 
-# One planted violation per kind; each must be found. (file, include, a word of the finding)
+# Planted violations, one of each kind, which must be found: (file, include, word of the finding)
 PLANTED = (
     ("dataplane/job/planted.h", '"dataplane/port/port.h"', "may not include dataplane/port"),
     ("dataplane/base/planted.h", '"dataplane/wire/block.h"', "may not include dataplane/wire"),

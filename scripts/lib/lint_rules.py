@@ -22,7 +22,7 @@ COPYRIGHT = "Copyright (c) 2026 The gradplane authors"
 
 
 def _language(root, name):
-    """What a file is written in, as far as the rules care; None for data and prose."""
+    """The language of a file, as far as the rules need it; None for data and prose."""
     if is_cpp(name):
         return "cpp"
     if name.endswith((".S", ".map")) and name.startswith("trainer-shim/"):
@@ -36,7 +36,7 @@ def _language(root, name):
     return None
 
 
-# Symbol names in linker scripts are as long as they are.
+# Linker scripts are left out, because symbol names may be long.
 _LIMITED = ("cpp", "python", "shell")
 
 
@@ -63,7 +63,7 @@ def formatted(root, names):
 
 
 def licensed(root, names):
-    """The licence stands in the first lines of every file that somebody wrote as code."""
+    """The first lines of every source file have the licence."""
     findings = []
     for name, _, text in _written(root, names):
         first = text.split("\n")[:4]
@@ -85,7 +85,7 @@ def tidy(root, names):
                 findings.append(Finding(name, number, "a tab, or space at the end"))
         if not text.endswith("\n") or text.endswith("\n\n"):
             findings.append(Finding(name, 0, "does not end with one newline"))
-        # g++ compiles a precompiled header as a main file, and warns of this line there.
+        # g++ compiles a precompiled header as a main file, in which it warns of this line.
         is_included = name.endswith(".h") and "/pch/" not in name
         if is_included and "#pragma once" not in text.split("\n")[:5]:
             findings.append(Finding(name, 0, "no #pragma once below the licence"))
@@ -93,7 +93,7 @@ def tidy(root, names):
 
 
 def short(root, names):
-    """Functions and files fit into a head."""
+    """Functions and files are short."""
     measure = {
         "cpp": function_length.cpp_functions,
         "python": function_length.python_functions,
@@ -133,7 +133,8 @@ def free_of_banned_words(root, names):
 
 
 def scripts_parse(root, names):
-    """bash -n accepts every shell script, Python compiles every other, and what has #! may run."""
+    """bash -n accepts every shell script, Python compiles every Python script, and files with #!
+    are executable."""
     findings = []
     for name, language, text in _written(root, names):
         if language == "shell":
@@ -157,7 +158,7 @@ _CITED_PAGE = re.compile(r"(?<![\w/.-])docs/[\w./-]+\.md(?:#[\w-]+)?")
 
 
 def _anchors(text):
-    """The fragments that the headings of a page have, as GitHub makes them."""
+    """The fragments that GitHub gives to the headings of a page."""
     found = set()
     for line in text.split("\n"):
         match = _HEADING.match(line)
@@ -168,7 +169,7 @@ def _anchors(text):
 
 
 def _leads_somewhere(root, name, target):
-    """Whether `target`, seen from the file `name`, is a file, and its fragment a heading of it."""
+    """Whether `target`, relative to the file `name`, is a file that has the fragment's heading."""
     path, _, fragment = target.partition("#")
     page = (root / name).parent / path if path else root / name
     if not page.exists():
@@ -177,8 +178,8 @@ def _leads_somewhere(root, name, target):
 
 
 def links_lead_somewhere(root, names):
-    """Relative links of our prose name files and headings that are there; so does every page of
-    docs/ that any other file cites."""
+    """The files and headings exist that relative links in prose name, and so do the pages of docs/
+    that other files cite."""
     findings = []
     for name in names:
         prose = name.endswith(".md")

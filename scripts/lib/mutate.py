@@ -38,8 +38,8 @@ def parse_arguments(known):
 
 
 def changed_files(ref):
-    """What differs from where this branch left `ref`, and what is not committed."""
-    # A container may run as another user than the one who owns the checkout.
+    """Files that have changed since this branch left `ref`, and files that are not committed."""
+    # In a container the checkout may belong to another user.
     git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
 
     def ask(*words):
@@ -75,7 +75,7 @@ def print_list(chosen):
 
 
 class Runs:
-    """Mutations that wait for one of the copies, and what came of the others."""
+    """The mutations that wait for a copy of the tree, and the outcomes of the others."""
 
     def __init__(self, chosen):
         self._waiting = queue.SimpleQueue()
@@ -95,7 +95,7 @@ class Runs:
             begun = time.monotonic()
             try:
                 outcome = tree.run(mutation)
-            except Exception as error:  # a thread must not end in silence
+            except Exception as error:  # the main thread reports it
                 self.trouble = error
                 return
             self._note(mutation, outcome, time.monotonic() - begun)

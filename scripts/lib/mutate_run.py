@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The gradplane authors
 """Runs mutations in copies of the tree, one at a time in each. scripts/mutate starts it; see there.
 
-A copy and its build folder are kept in .cache/mutate, so that a later run builds only what has
-changed since. Nothing in the checkout itself is touched.
+A copy and its build folder stay in .cache/mutate, so that a later run builds only what has changed
+since. Nothing in the checkout itself is changed.
 """
 
 import dataclasses
@@ -23,12 +23,12 @@ KEPT = ROOT / ".cache" / "mutate"
 # Less optimised code builds faster. A mutation may leave a parameter or a function unused.
 OPTIONS = ("-Doptimization=1", "-Dwerror=false")
 BUILD_SECONDS = 1800
-# A test may take this much longer than without a mutation, and always this long; one that takes
-# longer hangs, which is noticed like a failure.
+# A test may take so many times as long as without a mutation, and at least SHORTEST_SECONDS. If it
+# takes longer, it hangs, which counts as a failure.
 SLOWER = 10
 SHORTEST_SECONDS = 20
 BASELINE_SECONDS = 300
-# Broken code may ask for any amount of memory.
+# Limits the memory of a test, because broken code may ask for any amount.
 MEMORY_BYTES = 8 << 30
 SKIP_CODE = 77
 VERDICTS = ("killed", "survived", "stale", "does not build", "not run")
@@ -58,7 +58,7 @@ class Test:
 
 
 class CannotBegin(Exception):
-    """The tree fails without any mutation."""
+    """Tests or the build fail without any mutation."""
 
 
 def plain_path(word):
@@ -66,7 +66,8 @@ def plain_path(word):
 
 
 def run_bounded(words, folder, seconds, environment=None, output=subprocess.DEVNULL):
-    """(exit code, or None when the time was over; seconds). Ends the whole group afterwards."""
+    """Runs a command, and ends its whole process group afterwards. Returns (exit code, or None when
+    the time was over; seconds)."""
 
     def limit():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -91,11 +92,11 @@ def run_bounded(words, folder, seconds, environment=None, output=subprocess.DEVN
 
 
 class Tests:
-    """Finds the program of a test's source file, as meson knows it."""
+    """Finds the program that meson builds from a test's source file."""
 
     def __init__(self, tree, targets, tests):
         self._tree = tree
-        # Meson names a script as BUILD/../tests/x.py.
+        # Meson has scripts as BUILD/../tests/x.py.
         self._tests = [{**t, "cmd": [plain_path(word) for word in t["cmd"]]} for t in tests]
         self._files = {target["id"]: target["filename"] for target in targets}
         self._program_of = {}
@@ -113,7 +114,7 @@ class Tests:
         if program and arguments:
             return Test((self._target(program),), (Command((program, *arguments)),))
         if program and "TEST_CASE" in pathlib.Path(path).read_text():
-            # Catch2's tag for the cases of one file: the program may have those of others too.
+            # Catch2's tag selects the cases of one file; the program may have cases of others, too.
             only = ("-#", f"[#{pathlib.Path(source).stem}]")
             return Test((self._target(program),), (Command((program, *only)),))
         runs = [test for test in self._tests if path in test["cmd"] or program == test["cmd"][0]]
@@ -139,10 +140,10 @@ class Tree:
         self._say = say
         self._log = folder / "build" / "mutate.log"
         self._tests = None
-        self._seconds = {}  # what each command took without a mutation
+        self._seconds = {}  # by command: its time without a mutation
 
     def update(self):
-        """Makes the copy what the checkout is now, and leaves alone what is the same."""
+        """Updates the copy from the checkout. Files that are the same are not written."""
         names = set(project_files(self._root))
         for name in names:
             content = (self._root / name).read_bytes()
@@ -169,7 +170,7 @@ class Tree:
         self._tests = Tests(self.folder, self._introspect("targets"), self._introspect("tests"))
 
     def prepare(self, mutations):
-        """Builds all tests of these mutations, and sees that they pass without any."""
+        """Builds all tests of these mutations, and checks that they pass without mutations."""
         names = sorted({test for mutation in mutations for test in mutation.tests})
         tests = {name: self._tests.find(name) for name in names}
         targets = sorted({target for test in tests.values() for target in test.targets})
@@ -181,7 +182,7 @@ class Tree:
             raise CannotBegin("\n".join(filter(None, failures)))
 
     def run(self, mutation):
-        """What comes of one mutation. The copy is as before afterwards."""
+        """The Outcome of one mutation. It restores the copy."""
         file = self.folder / mutation.file
         before = file.read_bytes()
         try:
@@ -226,7 +227,7 @@ class Tree:
             if command.words in self._seconds:
                 continue
             why, seconds = self._why_not_passed(command)
-            if why:  # once more: what fails now and then must not end a long run
+            if why:  # tried once more, so that a rare failure does not end a long run
                 why, seconds = self._why_not_passed(command)
             if why:
                 return f"{name} fails without a mutation: {why}"
@@ -234,7 +235,7 @@ class Tree:
         return ""
 
     def _why_not_passed(self, command):
-        """(why a test does not pass, or nothing; its seconds, or None when it is skipped)."""
+        """(why a test does not pass, empty if it does; its seconds, None if it is skipped)."""
         output = self.folder / "build" / "mutate-test.log"
         with open(output, "wb") as file:
             code, seconds = self._run(command, BASELINE_SECONDS, file)

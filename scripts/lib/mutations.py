@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The tables of tests/mutations: small defects that the tests must notice. Only reads and checks;
-scripts/mutate runs them, and scripts/lint checks that each still applies to the tree.
+"""The tables of tests/mutations: small defects that the tests must notice. This module only reads
+and checks them. scripts/mutate runs them, and scripts/lint checks that each applies to the tree.
 
 A table is a TOML file, whose name up to the first `_` is its area. Each entry is one mutation:
 
@@ -33,8 +33,8 @@ _OPTIONAL_KEYS = {"inside"}
 @dataclasses.dataclass(frozen=True)
 class Mutation:
     name: str
-    table: str  # the file that it stands in
-    breaks: str  # one sentence: what goes wrong with it
+    table: str  # its file
+    breaks: str  # one sentence: what is wrong with the mutation
     file: str
     text: str
     becomes: str
@@ -46,7 +46,7 @@ class Mutation:
         return pathlib.PurePath(self.table).stem.split("_")[0]
 
     def sources(self):
-        """The code that it changes, and its tests."""
+        """The file that it changes, and those of its tests."""
         return (self.file, *(test.split()[0] for test in self.tests))
 
     def apply(self, source):
@@ -63,7 +63,7 @@ class Mutation:
 
 
 class DoesNotApply(Exception):
-    """The tree has changed and the table has not."""
+    """The text of a mutation is not in the tree, or more than once."""
 
 
 def _pattern(text):
@@ -71,7 +71,7 @@ def _pattern(text):
 
 
 def _function(source, head):
-    """Where the function begins whose head has this text, and where it ends."""
+    """(begin, end) of the function whose head has this text."""
     heads = list(_pattern(head).finditer(source))
     if len(heads) != 1:
         raise DoesNotApply(f"the head '{head}' is {len(heads)} times in the file, not once")
@@ -83,7 +83,7 @@ def _function(source, head):
 
 
 def _faults(name, entry):
-    """What is wrong with the form of an entry."""
+    """The errors in the form of an entry."""
     if not isinstance(entry, dict):
         return [f"'{name}' is no table"]
     faults = [f"{name}: the key '{key}' is missing" for key in sorted(_KEYS - set(entry))]
@@ -129,7 +129,7 @@ def read_all(root=ROOT, names=None):
 
 
 def _why_stale(root, mutation):
-    """Why a mutation does not fit the tree any more; empty when it does."""
+    """Why a mutation does not apply to the tree; empty when it does."""
     for name in mutation.sources():
         if not (root / name).is_file():
             return f"{name} is not there"

@@ -9,10 +9,10 @@ A lab is one switch namespace `gp-RUN-net` and one namespace `gp-RUN-HOST` per h
 
 The uplink is shaped where it leaves u-HOST and the downlink where it leaves d-HOST, each by a token
 bucket with a drop-tail queue: inside the switch, because a DPDK port bypasses the host's own queue.
-dp0 has a token bucket too, so that the host's TCP feels its own line rate as it would on a NIC.
-Frames are lost at random in bridge e-HOST, in both directions, whoever sent them and whoever
-receives them. Rates count Ethernet frames without preamble, gap and checksum. What bridge dp does
-with frames to groups is the lab's to choose.
+dp0 has a token bucket, too, so that the host's TCP sees its own line rate as on a NIC.
+Frames are lost at random in bridge e-HOST, in both directions, whatever their sender and receiver.
+Rates count Ethernet frames without preamble, gap and checksum. A lab chooses how bridge dp treats
+frames to groups.
 """
 
 import argparse
@@ -37,7 +37,7 @@ OFFLOADS = ("tso", "gso", "gro", "sg", "tx", "rx")
 
 
 class LabError(Exception):
-    """Says what failed and what to do."""
+    """The message says what has failed and what to do."""
 
 
 def parse_rate(text):
@@ -66,7 +66,7 @@ def parse_share(text):
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """What every host's dataplane link is like, in each direction."""
+    """The settings of a host's dataplane link, in each direction."""
 
     rate_bits: int = 0  # per second; 0: unshaped
     queue_bytes: int = 256 * 1024
@@ -100,13 +100,13 @@ class Host:
 
 
 class Lab:
-    """Makes and removes one lab. Everything blocks for a bounded time."""
+    """Makes and removes one lab. Its functions block for a bounded time."""
 
     def __init__(
         self, run, host_names, link=Link(), *,
         links=None, kernel_address=False, tcp=None, owner=None, multicast="flood", igmp_version=3,
     ):  # fmt: skip
-        """`links` names the hosts whose link is another one than `link`."""
+        """`links` has the links of hosts for which `link` does not hold, by name."""
         if multicast not in lab_multicast.KINDS or igmp_version not in lab_multicast.IGMP_VERSIONS:
             raise LabError(f"multicast '{multicast}' with IGMP version {igmp_version}: see --help")
         if not re.fullmatch(r"[a-z0-9]{1,16}", run):
@@ -124,7 +124,7 @@ class Lab:
         self.multicast = multicast
         self.igmp_version = igmp_version
         self.owner = owner or os.getpid()
-        self.switch_socket = None  # where the switch is asked, if it is a process
+        self.switch_socket = None  # the socket for requests, if the switch is a process
         self.switch = f"gp-{run}-net"
         self.hosts = {
             name: Host(name, index, f"gp-{run}-{name}")
@@ -142,7 +142,7 @@ class Lab:
         down(self.run)
 
     def up(self):
-        """Makes the lab; one of the same name is removed first. Leaves nothing when it fails."""
+        """Makes the lab. A lab of the same name is removed first. Nothing is left if it fails."""
         if os.geteuid() != 0:
             raise LabError("network namespaces need root")
         down(self.run)
@@ -161,14 +161,14 @@ class Lab:
             raise
 
     def set_tcp(self, congestion_control):
-        """For connections that begin from now on."""
+        """Sets the congestion control of new connections."""
         with congestion_control_allowed(congestion_control):
             for host in self.hosts.values():
                 setting = f"net.ipv4.tcp_congestion_control={congestion_control}"
                 in_namespace(host.namespace, ["sysctl", "-qw", setting])
 
     def groups(self):
-        """Who is in which group, as a switch that snoops knows: the hosts by its address."""
+        """{address of a group: hosts in it}, as far as a switch that snoops knows."""
         listing = run_command(["bridge", "-n", self.switch, "-j", "mdb", "show"])
         return lab_multicast.members(json.loads(listing), "dp")
 
@@ -244,7 +244,7 @@ class Lab:
             shape(self.switch, f"{port}-{host.name}", link)
 
     def set_link(self, host_name, link):
-        """From now on the link of a host has this rate and queue."""
+        """Sets the rate and the queue of a host's link."""
         self._links[host_name] = link
         self._shape_link(self.hosts[host_name], link)
 
@@ -265,7 +265,7 @@ class Lab:
 
 @contextlib.contextmanager
 def congestion_control_allowed(name):
-    """A namespace may choose only what the machine's list allows; so it is on it for a moment."""
+    """Adds a congestion control for a while to the machine's list, which limits namespaces."""
     path = pathlib.Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
     before = path.read_text() if path.exists() else None
     if not name or before is None or name in before.split():
@@ -298,7 +298,7 @@ def ip_batch(namespace, lines):
 
 
 def run_command(command, stdin=None):
-    """Runs a short command; returns its output; raises LabError with its last words."""
+    """Runs a short command and returns its output. Raises LabError with its last lines."""
     try:
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, check=False,
@@ -318,7 +318,7 @@ def state_path(run):
 
 
 def load_state(run):
-    """What up() has written down of a lab."""
+    """The state of a lab, as up() has written it."""
     try:
         return json.loads(state_path(run).read_text())
     except (OSError, ValueError) as error:
@@ -326,7 +326,7 @@ def load_state(run):
 
 
 def process_start(pid):
-    """When a process started, in clock ticks since boot; None when there is none."""
+    """When a process started, in clock ticks since boot; None if it does not exist."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
     except OSError:
@@ -347,7 +347,7 @@ def is_stale(state):
 
 
 def down(run):
-    """Removes a lab and ends the processes in it. Does nothing when there is none."""
+    """Removes a lab and ends the processes in it. Does nothing if there is no such lab."""
     try:
         state = json.loads(state_path(run).read_text())
     except (OSError, ValueError):
@@ -362,7 +362,7 @@ def down(run):
 
 
 def end_processes(namespaces, patience_s=3):
-    """Ends what still runs inside: asks, waits for a bounded time, then insists."""
+    """Ends the processes in the namespaces, first by SIGTERM, and after `patience_s` by SIGKILL."""
 
     def inside():
         pids = [run_command(["ip", "netns", "pids", name]).split() for name in namespaces]
@@ -380,7 +380,7 @@ def end_processes(namespaces, patience_s=3):
 
 
 def stats(run):
-    """Per host and direction: frames seen and lost at random, and dropped by a full queue."""
+    """For each host and direction: frames seen, lost at random, and dropped by a full queue."""
     switch = f"gp-{run}-net"
     result = {}
     listing = json.loads(in_namespace(switch, ["nft", "-j", "list", "table", "bridge", "netlab"]))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Processes on the hosts of a lab: started, followed by their log, always ended."""
+"""Starts processes on the hosts of a lab, follows their logs, and always ends them."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessError(RuntimeError):
-    """A process failed or is missing: says what went wrong, and shows where to look."""
+    """A process has failed or is missing. The message says what is wrong and where to look."""
 
 
 class Process:
@@ -37,11 +37,11 @@ class Process:
             )  # fmt: skip
 
     def exit_code(self):
-        """None while it runs."""
+        """The exit code; None while the process runs."""
         return self._process.poll()
 
     def messages(self):
-        """The JSON objects that it has printed since the last call."""
+        """The JSON objects that the process has printed since the last call."""
         with open(self.log, "rb") as log:
             log.seek(self._offset)
             new = log.read()
@@ -55,7 +55,7 @@ class Process:
         return found
 
     def cpu_seconds(self):
-        """User and system time so far, with ended children; 0 once it has ended."""
+        """User and system time so far, with ended children; 0 when the process has ended."""
         try:
             fields = pathlib.Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1]
         except OSError:
@@ -63,7 +63,7 @@ class Process:
         return sum(int(field) for field in fields.split()[11:15]) / TICKS_PER_SECOND
 
     def fail(self, what):
-        """Raises: what happened to it, its last words, and where the others are."""
+        """Raises a ProcessError that has `what`, the last lines of the log, and its path."""
         lines = self.log.read_text(errors="replace").splitlines()
         last = "\n".join(f"    {line[:200]}" for line in lines[-LAST_LINES:]) or "    (nothing)"
         raise ProcessError(f"{self.name} {what}\n  its last lines:\n{last}\n  the log: {self.log}")
@@ -79,7 +79,7 @@ class Process:
             os.killpg(self._process.pid, number)
 
     def end(self):
-        """Asks, then insists; its whole group."""
+        """Ends the whole process group by SIGTERM, then by SIGKILL."""
         for sent in (signal.SIGTERM, signal.SIGKILL):
             if self.exit_code() is not None:
                 break
@@ -92,7 +92,7 @@ class Process:
 
 
 class Started(Process):
-    """A process that another one has started, and with which it ends; its log is its own."""
+    """A process that another one has started, and that ends with it. It has its own log."""
 
     def __init__(self, name, starter, log):
         self.name = name
@@ -103,7 +103,7 @@ class Started(Process):
 
 
 def gradplane_status(cli, socket):
-    """A daemon's report, or None while there is none."""
+    """A daemon's status report, or None if it gives none."""
     command = [str(cli), "status", "--json", "--socket", str(socket)]
     try:
         done = subprocess.run(
@@ -115,7 +115,8 @@ def gradplane_status(cli, socket):
 
 
 def wait_until_daemons_up(daemons, status):
-    """`daemons` are Processes by name; `status(name)` is a report when the daemon has one."""
+    """Waits until all daemons give a status. `daemons` are Processes by name; `status(name)`
+    returns a report or None."""
     for name, process in daemons.items():
         def is_up(process=process, name=name):
             process.check_alive()
@@ -126,14 +127,14 @@ def wait_until_daemons_up(daemons, status):
 
 
 def machine_cpu_seconds():
-    """Seconds that all cores have spent on anything, interrupts included."""
+    """The busy time of all cores in seconds, interrupts included."""
     fields = pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
     user, nice, system, _, _, irq, soft_irq, _ = map(int, fields)
     return (user + nice + system + irq + soft_irq) / TICKS_PER_SECOND
 
 
 def wait_until(condition, seconds, pause_s=0.1):
-    """Whether `condition` came true within the time."""
+    """Waits until `condition` is true. Returns False when the time is over."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:

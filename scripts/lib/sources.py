@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Which files of a checkout are ours to check; a source without its comments."""
+"""Finds the files of a checkout that are to be checked, and removes comments from sources."""
 
 import dataclasses
 import pathlib
@@ -23,9 +23,9 @@ class Finding:
 
 
 def project_files(root):
-    """Paths of all files that are or could be committed, relative to the root, sorted."""
+    """The sorted paths, relative to the root, of all files that are or could be committed."""
     if (root / ".git").exists():
-        # A container may run as another user than the one who owns the checkout.
+        # In a container the checkout may belong to another user.
         command = ["git", "-c", f"safe.directory={root}", "-C", str(root), "ls-files", "-z"]
         command += ["--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(command, capture_output=True, check=True)
@@ -44,7 +44,7 @@ def is_header(name):
 
 
 def shebang(root, name):
-    """The interpreter's name of a script: bash, sh or python3; None when it is none."""
+    """The interpreter of a script: bash, sh or python3; None if the file is no script."""
     with open(root / name, "rb") as file:
         first = file.readline(200)
     match = re.match(rb"#!\S*/(?:env +)?(bash|sh|python3)\b", first)
@@ -63,7 +63,7 @@ _TOKEN = re.compile(
 
 
 def without_comments(text, keep_strings=False):
-    """The same lines, with comments blanked, and string contents too unless they are to be kept."""
+    """The same lines with blanks instead of comments, and of strings unless `keep_strings`."""
 
     def blank(match):
         token = match[0]

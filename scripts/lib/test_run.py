@@ -17,20 +17,21 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim", "perf")
 QUICK_SUITES = ("unit", "protocol", "property")
-# Without DPDK, torch and ns-3 the pure layers are the same objects; their long suites run once.
+# The build without DPDK, torch and ns-3 has the same objects of the pure layers, so the long suites
+# need not run there, too.
 MINIMAL_SUITES = ("unit", "protocol", "conformance", "shim")
 ASAN_SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim")
-# Of the ThreadSanitizer build only what has threads; meson's files of the tests say which that is.
+# The ThreadSanitizer build only runs tests with threads. The meson.build files name these.
 TSAN_SUITE = "threads"
-# What ninja calls all that meson's tests need.
+# ninja's target for everything that meson's tests need.
 TEST_TARGETS = ("meson-test-prereq",)
 # The last line of a Catch2 program whose cases all passed.
 CATCH_PASSED = re.compile(
     r"^All tests passed \((\d+) assertions? in (\d+) test cases?\)$", re.MULTILINE
 )
 PARTS = ("normal", "asan", "minimal", "tsan", "smoke", "vm", "lint")
-# A machine half as fast needs twice the time, and its other work half as much again, so each limit
-# is at least LIMIT_MARGIN times what two cores took; what passes nearer to it is named.
+# A machine half as fast needs twice the time, and other work on it half as much again. So each
+# limit is at least LIMIT_MARGIN times the time on two cores. Tests nearer to it are named.
 LIMIT_MARGIN = 3
 BUILD_SECONDS = 1800
 TESTS_SECONDS = 2400
@@ -48,8 +49,8 @@ SANITIZER_ENVIRONMENT = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
-# detect_stack_use_after_return doubles the time of simulations. The other suites run the same code
-# with it.
+# Simulations run without detect_stack_use_after_return, which doubles their time. The other suites
+# run the same code with it.
 SIMULATED_SUITES = ("property", "sim")
 SIMULATED_ENVIRONMENT = {
     **SANITIZER_ENVIRONMENT,
@@ -61,11 +62,11 @@ SIMULATED_ENVIRONMENT = {
 class Outcome:
     name: str
     verdict: str  # passed, failed or skipped
-    detail: str = ""  # why skipped, what failed and the log, or what to know of one that passed
+    detail: str = ""  # why it was skipped, what failed and the log, or a note of one that passed
 
 
 class Run:
-    """What was asked for, and what has come of it so far."""
+    """The outcomes of a run so far."""
 
     def __init__(self):
         self.outcomes = []
@@ -79,7 +80,7 @@ class Run:
         return sum(outcome.verdict == verdict for outcome in self.outcomes[since:])
 
     def part(self, name, action):
-        """Runs one part and says in one line what came of it."""
+        """Runs one part, and prints its outcome in one line."""
         print(f"== {name}", flush=True)
         before, begun = len(self.outcomes), time.monotonic()
         cases, assertions, used = self.cases, self.assertions, processor_seconds()
@@ -92,7 +93,7 @@ class Run:
         print(f"== {name}: {numbers}, {seconds:.0f} s, {used:.0f} s of processors", flush=True)
 
     def add_cases(self, text):
-        """Counts what a Catch2 program says at its end; others say nothing of the kind."""
+        """Adds the counts that a Catch2 program prints at its end; other programs print none."""
         for assertions, cases in CATCH_PASSED.findall(text or ""):
             self.assertions += int(assertions)
             self.cases += int(cases)
@@ -108,13 +109,13 @@ class Run:
 
 
 def processor_seconds():
-    """What ended children have used, user and system, since this process began."""
+    """User and system seconds of the ended children of this process."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def run_bounded(command, log, seconds, environment=None):
-    """Runs a command as a group of its own with its output in `log`; ends the group afterwards.
+    """Runs a command in its own process group with its output in `log`, and ends the group.
 
     Returns the exit code, or None when the time was over.
     """
@@ -134,7 +135,7 @@ def run_bounded(command, log, seconds, environment=None):
 
 
 def end_group(process):
-    """What a test left running ends with it: asked first, so that traps can clean up."""
+    """Ends processes that a test has left, first by SIGTERM, so that traps can clean up."""
     for sent in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, sent)
@@ -150,14 +151,14 @@ def why(code, seconds):
 
 
 def near_limit(seconds, limit):
-    """What to know of something that passed, but would not on a slower machine."""
+    """A note if something has passed that might not pass on a slower machine; else empty."""
     if seconds * LIMIT_MARGIN <= limit:
         return ""
     return f"took {seconds:.0f} s of {limit:.0f} s, which is more than one in {LIMIT_MARGIN}"
 
 
 def build(run, label, folder, options, targets=()):
-    """Builds all or some targets; a failure is one failed test named after the build."""
+    """Builds all or some targets. A failure counts as one failed test, named after the build."""
     log = f"{folder}/build.log"
     begun = time.monotonic()
     console = ROOT / ".cache" / f"{label}-build.log"
@@ -173,7 +174,7 @@ def build(run, label, folder, options, targets=()):
 
 
 def said(word, text):
-    """What a test says in a line `WORD: ...` on stdout, if it does."""
+    """The text of the line `WORD: ...` in a test's output; empty if there is none."""
     match = re.search(rf"^{word}: *(.*)$", text or "", re.MULTILINE)
     return match[1] if match else ""
 
@@ -221,7 +222,7 @@ def meson_tests(run, label, folder, selection, environment=None, log_name=None):
 
 
 def tests_of(folder):
-    """What meson knows of the tests of a configured folder."""
+    """The tests of a configured build folder, as meson lists them."""
     listed = subprocess.run(
         ["meson", "introspect", folder, "--tests"],
         cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
@@ -248,7 +249,7 @@ def run_build_and_suites(run, label, options, suites, environment=None, targets=
 
 
 def run_tsan(run):
-    """Builds only the tests that it runs; the first target merely configures the folder."""
+    """Builds and runs the tests with threads. The first target only configures the folder."""
     folder, options = "build-tsan", ["--tsan"]
     if not build(run, "tsan", folder, options, ["build.ninja"]):
         return
@@ -260,7 +261,7 @@ def run_tsan(run):
 
 
 def live_things():
-    """Namespaces of ours, and processes; known to be only ours inside the container."""
+    """Our namespaces, and all processes. Only inside the container all of these are ours."""
     if "GP_CONTAINED" not in os.environ:
         return set()
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
@@ -277,7 +278,7 @@ def live_things():
 
 
 def leftovers(before):
-    """What a test has left behind, after a moment for what is just ending."""
+    """What a test has left behind, after a moment for processes that are ending."""
     deadline = time.monotonic() + LEAVE_SECONDS
     while (left := live_things() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -285,7 +286,7 @@ def leftovers(before):
 
 
 def run_scripts(run, part, seconds):
-    """Runs tests/PART/*_test.*, each a program of its own that uses the normal build."""
+    """Runs tests/PART/*_test.*. Each is a program that uses the normal build."""
     scripts = sorted((ROOT / "tests" / part).glob("*_test.*"))
     for script in scripts:
         name = f"{part}: {script.stem}"
@@ -342,7 +343,7 @@ def main():
     built = {"smoke", "vm"} & parts
     if suites or built:
         parts.add("normal")
-    # `smoke` and `vm` alone need the build, not its tests.
+    # If only `smoke` and `vm` are asked for, the build is needed, but not its tests.
     only_built = built & set(arguments.part) and "normal" not in arguments.part and not suites
     normal_suites = () if only_built else suites or SUITES
     run = Run()
