@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The gradplaned of every host of the demo: configuration, start, status, end."""
+"""Configures, starts and ends the gradplaned of every host of the demo, and reads its status."""
 
 import os
 import secrets
@@ -29,7 +29,8 @@ NODE = "    - {{name: {name}, address: {address}/24{more}, port: {{link_rate: {r
 
 
 class Daemons:
-    """All of them, each on its host. Sockets are apart because the hosts share one file system."""
+    """The daemons of all hosts. Their sockets have different paths, because the hosts share one
+    file system."""
 
     def __init__(self, build, lab, rates, port, plan, logs):
         self._cli = build / CLI
@@ -83,7 +84,7 @@ class Daemons:
         return processes.gradplane_status(self._cli, self.socket(host))
 
     def note_status(self):
-        """Keeps each node's counters; called now and then, because a job's end with it."""
+        """Keeps each node's counters. Call it now and then, because those of a job end with it."""
         for host in self._hosts.values():
             status = self._status(host) or {}
             for source in (status.get("jobs", []), status.get("peers", [])):

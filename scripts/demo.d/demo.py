@@ -23,14 +23,14 @@ RUNS = ("gradplane", "gloo")
 
 
 class DemoError(RuntimeError):
-    """Ends the demo: the trainings ran, and were not what they should be."""
+    """The trainings ran, but their results are not as they should be."""
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/demo")
     parser.add_argument("--only", choices=RUNS)
     parser.add_argument("--rate", type=netlab.parse_rate, default=200_000_000)
-    # A server that sums for four has a faster port than they; 200mbit shows why.
+    # A server that sums for four workers needs a faster port than they; 200mbit shows why.
     parser.add_argument("--aggregator-rate", type=netlab.parse_rate, default=800_000_000)
     parser.add_argument("--loss", type=netlab.parse_share, default=0.01)
     parser.add_argument("--tcp", choices=("reno", "cubic", "bbr"), default="cubic")
@@ -44,7 +44,7 @@ def parse_arguments():
 
 
 def make_lab(run, arguments):
-    """The aggregator's host is there in both runs, so that both see the same network."""
+    """Makes the lab. Both runs have the aggregator's host, so that their networks are the same."""
     names = ["agg"] + [f"w{number}" for number in range(arguments.workers)]
     link = netlab.Link(arguments.rate, loss=arguments.loss)
     special = {}
@@ -57,7 +57,7 @@ def make_lab(run, arguments):
 
 
 def run_once(run, arguments):
-    """One training in a lab of its own; returns its Outcome."""
+    """Runs one training in its own lab. Returns its Outcome."""
     logs = arguments.logs / run
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
@@ -120,7 +120,7 @@ def count_frames(outcome, stats):
 
 
 def count_collectives(outcome, ranks, logs):
-    """From the line that every process with the shim in it appends to its report when it ends."""
+    """Counts the collectives from the reports that the shim of every process writes at its end."""
     reports = sorted(logs.glob("shim-*.jsonl"))
     if len(reports) != len(ranks):
         raise DemoError(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What the demo shows while it runs, and the table at its end."""
+"""Shows the progress of the demo, and the table at its end."""
 
 import sys
 
@@ -10,7 +10,7 @@ VALUE_COLUMNS = 22
 
 
 class Progress:
-    """One line that is rewritten on a terminal; elsewhere one line per epoch."""
+    """Shows progress: on a terminal in one line that is rewritten, else in one line per epoch."""
 
     def __init__(self, label, epochs):
         self._label = label
@@ -52,7 +52,7 @@ class Progress:
 
 
 def table(columns, rows):
-    """columns: headings; rows: (label, a text for each column)."""
+    """A table. `columns` are headings, and each of `rows` is (label, a text for each column)."""
     lines = [f"{'':<{LABEL_COLUMNS}}" + "".join(f"{name:>{VALUE_COLUMNS}}" for name in columns)]
     for label, values in rows:
         lines.append(

@@ -46,7 +46,7 @@ def load(seed):
 
 
 def make_network():
-    """About 1.1 million parameters, 4.4 MB of gradients in each step."""
+    """A network of about 1.1 million parameters, so with 4.4 MB of gradients in each step."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
         nn.Conv2d(16, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
@@ -67,7 +67,7 @@ class Trainer:
         self.optimizer = torch.optim.SGD(self.network.parameters(), arguments.rate, momentum=0.9)
 
     def step(self, images, labels, synchronised=True):
-        """One step of training; returns the seconds of the backward pass and of the whole."""
+        """Makes one step of training. Returns the seconds of its backward pass and of all of it."""
         context = contextlib.nullcontext() if synchronised else self.network.no_sync()
         begun = time.perf_counter()
         with context:
@@ -81,7 +81,7 @@ class Trainer:
         return backward, time.perf_counter() - begun
 
     def backward_without_sync(self):
-        """Seconds that a backward pass takes by itself; trains nothing."""
+        """The seconds of a backward pass without synchronisation. No parameter changes."""
         images, labels = next(iter(self.loader))
         times = [self.step(images, labels, False)[0] for _ in range(BASELINE_STEPS)]
         return statistics.median(times)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""One training run in a lab: starts the ranks, follows them, and sums up what they said."""
+"""One training in a lab: starts the ranks, follows them, and summarises their reports."""
 
 import dataclasses
 import pathlib
@@ -11,7 +11,7 @@ import processes
 TRAIN = pathlib.Path(__file__).resolve().parent / "train.py"
 PYTHON = "/usr/bin/python3"
 MASTER_PORT = 29500
-# Nothing heard from anybody for so long is a hang, whatever the reason.
+# If no rank reports for so long, the training hangs.
 SILENCE_SECONDS = 60
 LEAVE_SECONDS = 30
 # The first steps build buckets, connections and caches.
@@ -20,7 +20,7 @@ WARM_UP_STEPS = 3
 
 @dataclasses.dataclass
 class Outcome:
-    """What one run gave; times in seconds."""
+    """The results of one run. Times are in seconds."""
 
     accuracy: float = 0.0
     identical: bool = True  # every replica has the same bits after every epoch
@@ -66,7 +66,8 @@ class Training:
             self.ranks.append(process)
 
     def follow(self, seconds, check_others, on_epoch):
-        """Until all ranks have ended well; raises ProcessError if one did not, or in `seconds`."""
+        """Follows the ranks until all have ended well. Raises ProcessError if one fails, or if they
+        take longer than `seconds`."""
         begun = heard = time.monotonic()
         while True:
             check_others()
@@ -76,7 +77,7 @@ class Training:
             running = [rank for rank in self.ranks if rank.exit_code() is None]
             failed = [rank for rank in self.ranks if rank.exit_code() not in (None, 0)]
             if failed:
-                # Who was killed comes before who only lost its peer.
+                # A rank that was killed is reported before ranks that have only lost their peer.
                 min(failed, key=lambda rank: rank.exit_code()).check_alive()
             if not running:
                 break
@@ -92,7 +93,7 @@ class Training:
                 rank.fail(f"reported {len(reports)} of {self._epochs} epochs")
 
     def _read(self, on_epoch):
-        """Takes what the ranks have said; whether anything was said."""
+        """Takes the messages of the ranks. Returns whether there were any."""
         heard = False
         for number, rank in enumerate(self.ranks):
             self._cpu[number] = max(self._cpu[number], rank.cpu_seconds())
