@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`accuracy`: what a training loses by loss bounds. The models of `train`, four ranks in one
-process, a model of the gather (gather_model.py) in the place of a network: bounds x compensation x
-loss, and wire types x compensation without a loss.
+"""`accuracy`: how much accuracy a training loses by loss bounds. It trains the models of `train`
+with four ranks in one process, and a model of the gather (gather_model.py) instead of a network:
+bounds x compensation x loss, and wire types x compensation without loss.
 
-No network is in it, and no time: it tells what missing blocks do to what is learned, under rounds
-that lack all that their bounds allow. `train` has gradplane's own rounds.
+As there is no network and no time, it only shows how missing blocks affect what is learned, when
+every round lacks as much as its bounds allow. `train` has gradplane's real rounds.
 
-A final value is the mean of the last three epochs. Every run has the start, the data and the order
-of the lossless run with the same seed. A difference
-is called visible when every seed is worse than its lossless run, and on average by more than the
-standard deviation of the lossless runs from seed to seed.
+A final value is the mean of the last three epochs. Every run has the same start, data and order as
+the lossless run with the same seed. A difference is called visible when every seed is worse than
+its lossless run, and the mean difference is more than the standard deviation of the lossless runs
+over the seeds.
 """
 
 import concurrent.futures
@@ -37,15 +37,15 @@ SLOW = 0.2
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One training but for its seed."""
+    """The settings of a training, without its seed."""
 
     model: str
     bounds: str  # a name of BOUNDS, or EXACT
     compensation: str = "zero"
     loss_model: str = "none"
     loss: float = 0.0
-    rate: float = 1.0  # of learning: a share of the optimiser's own
-    wire: str | None = None  # the type in which blocks go; None: as they are
+    rate: float = 1.0  # learning rate, as a share of the optimiser's own
+    wire: str | None = None  # the wire type of blocks; None: none
 
     @property
     def lossless(self):
@@ -63,7 +63,7 @@ class Setting:
                 "loss": self.loss}  # fmt: skip
 
 
-# What `gather` says, and what it is in the model.
+# Settings of the section `gather`, each with the function of the model and its argument.
 BOUNDS = {
     "5 %": ("uniform_bounds", 0.05),
     "ltp (20 %)": ("uniform_bounds", 0.20),
@@ -73,8 +73,8 @@ BOUNDS = {
 
 
 def make_settings(quick):
-    """50 % with 30 % of loss is no advice: it shows what `zero` does when there is much to lack,
-    above all to a network that learns slowly."""
+    """All settings to run. 50 % with 30 % of loss is no advice: it shows what `zero` does when much
+    is missing, above all to a network that learns slowly."""
     if quick:
         models, bounds, losses = ("digits",), ("ltp (20 %)",), (0.1,)
         processes = ("one-sided",)
@@ -99,7 +99,7 @@ def make_settings(quick):
 
 
 def run_one(setting, seed, epochs):
-    """One training, in a process of its own that has no other thread of torch's."""
+    """Runs one training, in its own process, where torch has no other threads."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import gather_model
     import numpy
@@ -136,7 +136,8 @@ def run_one(setting, seed, epochs):
 
 
 def train_together(tasks, network, optimizer, buckets, gather, epochs):
-    """train_job.train() with all ranks in this process; accuracy or loss after every epoch."""
+    """The same as train_job.train(), with all ranks in this process. Returns accuracy or loss after
+    every epoch."""
     import torch
 
     iteration, curve = 0, []
@@ -158,7 +159,7 @@ def train_together(tasks, network, optimizer, buckets, gather, epochs):
 
 
 def run_all(settings, seeds, quick):
-    """{setting: its runs}, as many at a time as there are processors."""
+    """{setting: its runs}. As many run at a time as there are CPUs."""
     found = {setting: [] for setting in settings}
     begun = time.monotonic()
     context = multiprocessing.get_context("fork")
@@ -184,7 +185,7 @@ def final(run):
 
 
 def epochs_to_target(model, curve):
-    """The first epoch that ends as good as `train` asks for; None when none does."""
+    """The first epoch that ends with the target of `train`; None when none does."""
     goal = train.MODELS[model]
     rising = goal["measure"] == "accuracy"
     for epoch, value in enumerate(curve, 1):
@@ -194,8 +195,8 @@ def epochs_to_target(model, curve):
 
 
 def result(setting, runs, lossless):
-    """One entry of "cases" of the JSON. `worse` is by how much each run is worse than the lossless
-    one with the same seed: of the accuracy, or of the loss."""
+    """One entry of "cases" of the JSON. `worse` says by how much the accuracy or loss of each run
+    is worse than that of the lossless run with the same seed."""
     measure = train.MODELS[setting.model]["measure"]
     finals, exact = [final(run) for run in runs], [final(run) for run in lossless]
     sign = 1 if measure == "accuracy" else -1
@@ -219,7 +220,7 @@ def result(setting, runs, lossless):
 
 
 def is_visible(entry):
-    """Worse with every seed, and on average by more than seeds differ."""
+    """Whether it is worse with every seed, and on average by more than seeds differ."""
     return min(entry["worse"]) > 0 and entry["worse_mean"] > entry["spread"]
 
 
@@ -268,7 +269,7 @@ def details(entries):
 
 
 def choices(entries):
-    """Markdown: a row for each setting with the worst that any loss did to it, per model."""
+    """Markdown: a row for each setting, with the worst result under any loss for each model."""
     lossy = [e for e in entries if e["case"]["loss_model"] != "none" and e["case"]["rate"] == 1]
     if not lossy:
         return ""
@@ -293,12 +294,12 @@ def tables(entries):
 
 
 def draw(entries, folder):
-    """Nothing: what it has found is in the tables."""
+    """Draws nothing, because the tables have all results."""
     return []
 
 
 def run(options):
-    """The entries of all settings that are asked for, and of their lossless runs."""
+    """The entries of all chosen settings, and of their lossless runs."""
     lossy = [
         s for s in make_settings(options.quick)
         if options.case.search(label(s.case)) and options.contestant.search(s.name)

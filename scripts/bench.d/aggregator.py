@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`aggregator`: what one core receives from a memif, whose other end another core keeps full. A
+"""`aggregator`: how much one core receives from a memif whose other end another core keeps full. A
 poll loop of gradplane sums for eight workers, checks the tag of each packet, and sends the results
-to each. `dpdk-testpmd` in its mode `rxonly` throws away frames as long as these, which another one
-sends in its mode `txonly`. That is the bound: an entry's median_s is the time of a packet.
+to all workers. For comparison `dpdk-testpmd` in its mode `rxonly` drops frames of the same length,
+which another one sends in its mode `txonly`. That is the bound. An entry's median_s is the time of
+a packet.
 
-Contestants run in turn, in each pass. Two cores must have nothing else to do. Samples of cores that
-are near each other and of those that are not are in tables of their own.
+Contestants run in turn, in each pass. Two cores must be idle otherwise. Samples of cores that are
+near each other and of cores that are not are in separate tables.
 """
 
 import functools
@@ -66,7 +67,7 @@ def make_cases():
 
 
 def sums(case, tagged, seconds):
-    """What the poll loop of gradplane received and sent."""
+    """How much the poll loop of gradplane has received and sent."""
     command = [PROGRAM, "--workers", str(case["workers"]), "--seconds", str(seconds)]
     command += ["--block-bytes", str(case["block_bytes"])]
     command += ["--round-kib", str(ROUND_KIB[case["block_bytes"]])]
@@ -81,8 +82,8 @@ def sums(case, tagged, seconds):
 
 
 def testpmd(name, core, role, folder, frame_bytes, mode):
-    """One end of a memif. It ends when its stdin does."""
-    # As large as the buffers of gradplane's ports, so that a frame is one buffer.
+    """Starts testpmd at one end of a memif. It ends when its stdin does."""
+    # As large as the buffers of gradplane's ports, so that a frame fits one buffer.
     buffer_bytes = 2048 if frame_bytes <= 1600 else 9280
     command = [
         TESTPMD, "--lcores", f"0@{core},1@{core}", "--no-huge", "-m", "512", "--no-pci",
@@ -110,7 +111,7 @@ def end(process):
 
 
 def receives(case, seconds):
-    """What testpmd received of another one."""
+    """How much one testpmd has received from another one."""
     frame_bytes = case["block_bytes"] + OVERHEAD_BYTES
     with tempfile.TemporaryDirectory(prefix="gradplane-bench-") as folder:
         processes = []
@@ -131,7 +132,7 @@ def receives(case, seconds):
 
 
 def entry_of(name, case, answers, bound):
-    """One entry of "cases" of the JSON, of the answers of all passes."""
+    """One entry of "cases" of the JSON, from the answers of all passes."""
     rate = statistics.median(a["received_per_second"] for a in answers)
     return {
         "contestant": name, "case": case, "bound_s": bound, "runs": len(answers),
@@ -157,7 +158,7 @@ def sample(name, case, seconds):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     for program in (PROGRAM, core_distance.PROGRAM):
         if not program.exists():
             raise harness.BenchError(f"{program} is not built; run scripts/build")

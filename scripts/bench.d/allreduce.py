@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`allreduce`: every host has M bytes, every host needs their sum. Gloo over three kinds of TCP,
-Open MPI, a parameter server, and gradplane with a star, with shares, and with wire types."""
+"""`allreduce`: every host has M bytes and needs the sum over all hosts. Compares Gloo over three
+kinds of TCP, Open MPI, a parameter server, and gradplane with a star, with shares, and with wire
+types."""
 
 import bounds
 import cases
@@ -19,7 +20,7 @@ QUICK_LIMIT_SECONDS = 5
 
 
 def case(hosts, size, **more):
-    """At 100 Mbit/s two processors carry eight hosts, whatever they run, and the switch."""
+    """A case at 100 Mbit/s, because two CPUs can carry eight hosts and the switch at this rate."""
     return cases.case(hosts, size, rate_mbit=100, **more)
 
 
@@ -39,8 +40,9 @@ def make_contestants(quick):
 
 
 def make_cases(quick):
-    """One dimension is varied at a time, from 8 hosts, 1 MiB, 0.2 ms and no loss. Clean cases come
-    first: connections live through all cases of as many hosts, and remember losses."""
+    """Varies one parameter at a time, from 8 hosts, 1 MiB, 0.2 ms and no loss. Cases without loss
+    come first, because connections stay open for all cases of as many hosts, and remember losses.
+    """
     if quick:
         return [
             case(4, MIB),

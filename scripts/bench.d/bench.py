@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Runs one benchmark; scripts/bench starts it, see there."""
+"""Runs one benchmark. scripts/bench starts it; see there."""
 
 import argparse
 import contextlib
@@ -25,9 +25,9 @@ import shown  # noqa: E402
 import victim as victims  # noqa: E402
 from together import Contestants  # noqa: E402
 
-# However large a case is, each contestant has time for a few rounds at the bound.
+# Each contestant has time for so many rounds at the bound, however large a case is.
 LIMIT_BOUNDS = 3
-# How long the victim flow is measured in a case before anybody has a round.
+# How long the victim flow is measured in a case before the first round.
 VICTIM_IDLE_SECONDS = 1
 
 
@@ -47,7 +47,7 @@ def parse_arguments():
 
 
 class Progress:
-    """One line that is written over, on a terminal; else a line for each case."""
+    """Shows progress: on a terminal in one line that is rewritten, else in a line for each case."""
 
     def __init__(self):
         self.is_live = sys.stderr.isatty()
@@ -71,7 +71,7 @@ class Progress:
 
 
 def set_links(lab, case):
-    """Makes the links of a lab those of another case with as many hosts."""
+    """Sets the links of a lab to those of another case with as many hosts."""
     for host in cases.network(case, list(lab.hosts))["hosts"]:
         for direction in ("up", "down"):
             lab.set(host["name"], direction, {"loss": "0 %", **host[direction]})
@@ -82,7 +82,7 @@ def is_asked(module, contestant, case):
 
 
 def chosen_of(module, group, options):
-    """Those that some case of the group asks."""
+    """The contestants that take part in some case of the group."""
     return [
         contestant
         for contestant in module.make_contestants(options.quick)
@@ -93,7 +93,7 @@ def chosen_of(module, group, options):
 
 @contextlib.contextmanager
 def lab_of(module, case):
-    """The emulated network of a case, and the victim flow through it where the module wants one."""
+    """The emulated network of a case, and the victim flow through it if the module wants one."""
     names = [f"h{index}" for index in range(case["hosts"])]
     network = cases.network(case, names)
     has_victim = getattr(module, "HAS_VICTIM", False)
@@ -113,8 +113,9 @@ def lab_of(module, case):
 
 
 def measure(module, group, options, machine, progress, done):
-    """Cases with the same hosts, one after the other, by contestants that are started once; calls
-    `done` with the entries of each. Gives {contestant: why all its entries are void}."""
+    """Measures cases with the same hosts, one after the other. Contestants are started once for
+    all. Calls `done` with the entries of each case. Returns {contestant: why its entries are
+    void}."""
     quick = options.quick
     chosen = chosen_of(module, group, options)
     with lab_of(module, group[0]) as (lab, victim):
@@ -136,7 +137,7 @@ def measure(module, group, options, machine, progress, done):
                     victim,
                 )  # fmt: skip
                 for one in series:
-                    if one.failure:  # its failure must not be that of the next case
+                    if one.failure:  # its failure must not affect the next case
                         contestants.give_up(one.contestant)
                 failed = [harness.Series(n, failure=w) for n, w in contestants.failures.items()]
                 quiet = victims.summary(idle.delays_s, "victim_idle")
@@ -159,14 +160,14 @@ def make_void(entries, group, troubles):
 
 
 def measure_all(module, options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     progress = Progress()
     entries = []
     with meters.Machine() as machine:
 
         def done(of_a_case):
             entries.extend(of_a_case)
-            if options.json:  # what is done is kept, whatever happens to the rest
+            if options.json:  # results are kept even if a later case fails
                 write(options, entries)
 
         wanted = [c for c in module.make_cases(options.quick)
@@ -184,7 +185,7 @@ def write(options, entries):
     settings = {
         "quick": options.quick,
         "repeats": options.repeats,
-        "first_seed": harness.FIRST_SEED,  # of a case; each round has the next
+        "first_seed": harness.FIRST_SEED,  # of the first round of a case; each round has the next
         "tcp": "congestion control in the contestant's name; socket buffers autotuned",
     }
     report.write_json(options.json, report.document(options.name, entries, settings))
@@ -195,7 +196,7 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda caught, _: sys.exit(128 + caught))
     benchmark = shown.Shown(options.name)
-    if hasattr(benchmark.module, "run"):  # of another shape than rounds
+    if hasattr(benchmark.module, "run"):  # a benchmark that does not consist of rounds
         entries = benchmark.module.run(options)
     else:
         entries = measure_all(benchmark.module, options)

@@ -16,12 +16,12 @@ BOOTSTRAP_SEED = 1
 
 
 def block_bytes(mtu=MTU_BYTES):
-    """Payload of a packet: the largest multiple of 64 that fits."""
+    """The payload of a packet: the largest multiple of 64 that fits."""
     return (mtu - IP_UDP_BYTES - HEADER_BYTES) // BLOCK_ALIGN_BYTES * BLOCK_ALIGN_BYTES
 
 
 def wire_bytes(message_bytes, mtu=MTU_BYTES):
-    """W of docs/protocol.md, section 9: what `message_bytes` take on a wire, in whole packets."""
+    """W of docs/protocol.md, section 9: the bytes on the wire of a message, in whole packets."""
     payload = block_bytes(mtu)
     packets = math.ceil(message_bytes / payload)
     return packets * (payload + HEADER_BYTES + ETHERNET_IP_UDP_BYTES)
@@ -33,12 +33,12 @@ def incast_bound_s(senders, message_bytes, rate_bits):
 
 
 def allreduce_bound_s(hosts, message_bytes, rate_bits):
-    """Sharded over all hosts, or a ring: 2 W (N-1) / N / C."""
+    """A sum that is sharded over all hosts, or a ring: 2 W (N-1) / N / C."""
     return 2 * wire_bytes(message_bytes) * (hosts - 1) / hosts * 8 / rate_bits
 
 
 def star_bound_s(hosts, message_bytes, rate_bits):
-    """A root on one of the hosts takes N-1 pushes over one link, while its results leave."""
+    """A root on one of the hosts gets N-1 pushes over one link, while its results leave."""
     return (hosts - 1) * wire_bytes(message_bytes) * 8 / rate_bits
 
 
@@ -49,8 +49,8 @@ def percentile(samples, share):
 
 
 def median_interval(samples, confidence=0.95):
-    """A distribution-free interval of the median, from order statistics; None with fewer than six
-    samples, since even their range covers less than 95 %."""
+    """A distribution-free confidence interval of the median, from order statistics. None with fewer
+    than six samples, because even their range covers less than 95 %."""
     ordered = sorted(samples)
     n = len(ordered)
     if n < 6:
@@ -65,11 +65,12 @@ def median_interval(samples, confidence=0.95):
 
 
 def bootstrap_interval(samples, confidence=0.95):
-    """An interval of the median: the percentile bootstrap (Efron and Tibshirani, An Introduction to
-    the Bootstrap, section 13.3). The same for the same samples; None for fewer than two.
+    """A confidence interval of the median by the percentile bootstrap (Efron and Tibshirani, An
+    Introduction to the Bootstrap, section 13.3). Equal samples give equal intervals; fewer than two
+    give None.
 
-    It never leaves the range of the samples, which the median of what they were drawn from does
-    with a probability of 2^(1-n): so with few samples it says less than `confidence`.
+    The interval lies within the range of the n samples. The true median lies outside of this range
+    with a probability of 2^(1-n), so with few samples the confidence is less than `confidence`.
     """
     if len(samples) < 2:
         return None

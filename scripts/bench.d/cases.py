@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Cases: what the network of a run is like, as parameters and as the lab's description."""
+"""Cases: the parameters of a run's network, and their description for the lab."""
 
 KIB = 1024
 MIB = 1024 * KIB
 MBIT = 10**6
-# A port of a switch with little memory; a long link has its own product of rate and delay instead.
+# The queue of a port of a switch with little memory. A long link has a queue of rate x delay.
 LEAST_QUEUE_BYTES = 256 * KIB
-# Bursts last for ten frames on average, and every second one of them is lost. They end with frames,
-# not with time: were nearly all lost, a sender that waits longer after each loss could wait for
-# minutes.
+# Bursts last for ten frames on average, of which every second one is lost. The length of a burst is
+# counted in frames, not in time: if nearly all frames were lost, a sender that waits longer after
+# each loss could wait for minutes until the burst ends.
 BURST_LOSS = 0.5
 BURST_FRAMES = 10
-SEED = 1  # of what the network draws; the drawing goes on from round to round
+SEED = 1  # of the network's random numbers, whose sequence goes on from round to round
 
 
 def case(hosts, message_bytes, rate_mbit=200, rtt_ms=0.2, loss=0.0, loss_model="none",
          queue_bytes=None, mark_bytes=0):  # fmt: skip
-    """`loss` is per frame and per path, in the direction that carries it to a host. `queue_bytes`
-    is of every port if not as above, and what finds more than `mark_bytes` in it is marked."""
+    """`loss` is per frame and path, in the direction to a host. `queue_bytes` is the queue of every
+    port, if it is not as above. A frame that finds more than `mark_bytes` in it is marked."""
     rate_bits = rate_mbit * MBIT
     queue = queue_bytes or max(LEAST_QUEUE_BYTES, round(rate_bits / 8 * rtt_ms / 1000))
-    # Only where they are set, so that cases of older files are still the same cases.
+    # These keys are left out unless they are set, so that cases of older files stay equal to these.
     queues = {"own_queue": True} if queue_bytes else {}
     if mark_bytes:
         queues["mark_bytes"] = mark_bytes
@@ -45,15 +45,15 @@ def percent(share):
 
 
 def loss_settings(case):
-    """The lab's `loss` of every host's down link, and of the last host's."""
+    """The lab's `loss` for every host's down link, and for that of the last host."""
     loss, model = case["loss"], case["loss_model"]
     if model == "none":
         return None, None
     if model == "random":
         return percent(loss), percent(loss)
-    if model == "grey":  # all of it on one host
+    if model == "grey":  # all loss is at one host
         return None, percent(loss)
-    # Share of time in a burst, pi, such that pi * BURST_LOSS is the loss.
+    # The share of frames in bursts, so that share * BURST_LOSS is the loss.
     share = loss / BURST_LOSS
     leave = 1 / BURST_FRAMES
     burst = {
@@ -68,7 +68,8 @@ def loss_settings(case):
 
 
 def network(case, names):
-    """The description of the emulated network: every link a quarter of the round trip long."""
+    """The description of the emulated network. The delay of each link is a quarter of the round
+    trip."""
     direction = {
         "rate": f"{case['rate_bits_per_second'] // 1000} kbit/s",
         "delay": f"{case['rtt_ms'] * 1000 / 4:.0f} us",

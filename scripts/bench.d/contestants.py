@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Who is measured, behind one interface: Gloo, Open MPI, a parameter server, gradplane.
+"""The contestants of benchmarks, behind one interface: Gloo, Open MPI, a parameter server and
+gradplane.
 
 Several may be up in one lab at a time, as long as only one has a round. Each sets the lab's
-congestion control for its own connections, so start() and ready() of one come before those of the
+congestion control for its own connections, so call start() and ready() of one before those of the
 next.
 """
 
@@ -23,7 +24,7 @@ import mpi  # noqa: E402
 import processes  # noqa: E402
 from ranks import Ranks  # noqa: E402
 
-# What happened, the last lines of the log, and where it is.
+# Its message has the failure, the last lines of the log, and the path of the log.
 ContestantError = processes.ProcessError
 
 PYTHON = "/usr/bin/python3"
@@ -33,15 +34,15 @@ FIRST_PORT = 29500  # each contestant has one of its own
 MAX_CONTESTANTS = 100  # at a time
 ROUND_SECONDS = 120
 LEAVE_SECONDS = 60
-# A daemon whose turn it is not is silent for a while, and so are all its peers.
+# Between the turns of a contestant its daemons are stopped, so they are silent for a while.
 PATIENCE = "liveness:\n  suspect_after: 10 min\n"
 EXACT = "preset: exact"
 
 
 class Contestant:
-    """start(), ready(), round() as often as wanted, end(); end() always. Once a round has an error
-    in it the contestant is broken, and only end() is left. start() and ready() raise OSError,
-    ContestantError or netlab.LabError."""
+    """Call start(), ready(), round() any number of times, and end() in any case. After a round with
+    an error the contestant is broken, and only end() may be called. start() and ready() raise
+    OSError, ContestantError or netlab.LabError."""
 
     dataplane = "dp0"
     management = "mg0"
@@ -49,7 +50,7 @@ class Contestant:
     _numbers = itertools.count()
 
     def __init__(self, name, cc=None):
-        """`cc` is the congestion control of the kernel's TCP, None: as it is."""
+        """`cc` is the congestion control of the kernel's TCP; None: it is not changed."""
         self.name = name
         self.cc = cc
         self.build = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build"))
@@ -62,8 +63,8 @@ class Contestant:
         self._lab = self._ranks = None
 
     def start(self, lab, rate_bits, logs):
-        """Starts all ranks, again after end() too. `rate_bits`, per second, is what every link of
-        the lab has; `logs` is a folder for this contestant alone."""
+        """Starts all ranks. It may be called again after end(). `rate_bits` is the rate per second
+        of every link of the lab, and `logs` a folder only for this contestant."""
         self._lab = lab
         self.processes = []
         self.is_broken = False
@@ -81,7 +82,7 @@ class Contestant:
         return list(range(len(self.workers)))
 
     def ready(self, timeout):
-        """Returns when every rank is connected with every other; raises ContestantError."""
+        """Waits until every rank is connected with every other. Raises ContestantError."""
         answers = self._ranks.collect(timeout, self.why_dead)
         bad = [answer for answer in answers if not answer.get("ready")]
         if bad:
@@ -90,8 +91,8 @@ class Contestant:
                                   f"{bad[0].get('error', bad[0])}; logs: {self.logs}")  # fmt: skip
 
     def round(self, seed, bytes_, at_ns, timeout=ROUND_SECONDS, spoil=None, **options):
-        """The answers of all ranks, in their order; "error" stands in those that failed. `spoil`
-        names a rank that breaks its own result, for tests."""
+        """Makes a round. Returns the answers of all ranks, in their order. The answer of a rank
+        that has failed has "error". `spoil` names a rank that breaks its own result, for tests."""
         if self.is_broken:
             raise ContestantError(f"{self.name} is broken by an earlier round; end it")
         self.ask({"do": "round", "seed": seed, "bytes": bytes_, "at_ns": at_ns, **options}, spoil)
@@ -103,7 +104,7 @@ class Contestant:
             self._ranks.send({**command, "spoil": True} if name == spoil else command, [name])
 
     def answers(self, timeout):
-        """Those to the last command, as round() has them."""
+        """The answers to the last command, as round() returns them."""
         answers = self._ranks.collect(timeout, self.why_dead)
         hosts = [*self.workers, self.server]  # in the order of the ranks
         for answer, host in zip(answers, hosts):
@@ -112,7 +113,7 @@ class Contestant:
         return answers
 
     def why_dead(self):
-        """Empty while every process runs; else who ended, how, and its last words."""
+        """Empty while every process runs; else which has ended, how, and its last lines."""
         try:
             for process in self.processes:
                 process.check_alive()
@@ -121,11 +122,11 @@ class Contestant:
         return ""
 
     def counters(self):
-        """None: what the kernel's TCP counts in the namespaces says it all."""
+        """None, because the kernel's TCP counts in the namespaces."""
         return None
 
     def end(self):
-        """Ends all processes. Returns what must be said of the rounds before, a list of texts."""
+        """Ends all processes. Returns a list of texts that say what was wrong with the rounds."""
         if self._ranks and not self.is_broken:
             self._ranks.send({"do": "end"})
             processes.wait_until(
@@ -171,7 +172,7 @@ class Contestant:
 
 
 class GlooContestant(Contestant):
-    """torch.distributed's all_reduce as it comes, over the kernel's TCP on the dataplane."""
+    """torch.distributed's own all_reduce, over the kernel's TCP on the dataplane."""
 
     def __init__(self, cc=None):
         super().__init__(f"gloo-{cc}" if cc else "gloo", cc)
@@ -202,11 +203,12 @@ class OpenMpiContestant(Contestant):
 
 
 class ParameterServerContestant(Contestant):
-    """A server on the first host that sums what the workers on all others push, and sends the sum.
+    """A server on the first host that sums the pushes of workers on all others, and sends the sum.
 
-    With `server_has_rank` the first host has a worker too, whose bytes cross no link. A round takes
-    `op="push"` for the incast alone. The server's answer is the last one, of the rank "server"; of
-    an incast it has "end_ns", when it had everything, and of an all-reduce "pushed_ns" instead.
+    With `server_has_rank` the first host has a worker, too, whose bytes cross no link. With
+    `op="push"` a round is only the incast. The last answer is the server's, with the rank "server".
+    For an incast it has "end_ns", the time at which all had arrived; for an all-reduce it has
+    "pushed_ns" instead.
     """
 
     def __init__(self, cc="cubic", server_has_rank=False):
@@ -233,19 +235,19 @@ class ParameterServerContestant(Contestant):
 
 
 class GradplaneContestant(Contestant):
-    """The same torch.distributed program over gradplane; Gloo only makes the group, on mg0.
+    """The same torch.distributed program over gradplane. Gloo only makes the group, on mg0.
 
-    With `star` the first host is the root, and has a rank too unless `root_is_first_host` says that
-    it is nothing else; with `sharded` all hosts are. Nothing may fall back to Gloo:
-    GRADPLANE_REQUIRE makes that an error of the round, and end() reads the shim's reports.
+    With `star` the first host is the root. It has a rank, too, unless `root_is_first_host` is set.
+    With `sharded` all hosts are roots. Nothing may fall back to Gloo: GRADPLANE_REQUIRE makes that
+    an error of the round, and end() checks the shim's reports.
 
-    While it is not this contestant's turn its daemons are stopped: each would otherwise take and
-    look at a copy of every frame of the others. The ranks are stopped with them, because they would
-    take a daemon that stands still for a dead one.
+    While other contestants have a round, the daemons of this one are stopped, because each would
+    get a copy of every frame. The ranks are stopped, too, because they would take a stopped daemon
+    for a dead one.
     """
 
     def __init__(self, plan="star", root_is_first_host=False, extra="", name=""):
-        """`extra` is more of the YAML file, `name` what is added to the contestant's for it."""
+        """`extra` is added to the YAML file, and `name` to the contestant's name."""
         super().__init__(f"gradplane-{plan}{name}")
         self.first_host_is_server = root_is_first_host
         self._settings = {"plan": plan, "extra": PATIENCE + extra}
@@ -302,7 +304,7 @@ class GradplaneContestant(Contestant):
         return super().why_dead()
 
     def counters(self):
-        """Blocks of all nodes, those of the workers and of the aggregators."""
+        """The counters of blocks, summed over all nodes."""
         with self._awake():
             return self.nodes.counters()
 
@@ -331,8 +333,8 @@ class GradplaneContestant(Contestant):
 
 
 class JobOfDaemons(Contestant):
-    """One job of tests/peers/gradplane_ranks on daemons that others started and may have jobs on
-    too; their first host has no rank. `nodes` is a GradplaneNodes."""
+    """One job of tests/peers/gradplane_ranks on daemons that others have started, and that may have
+    other jobs. The first host has no rank. `nodes` is a GradplaneNodes."""
 
     first_host_is_server = True
 
@@ -354,17 +356,17 @@ class JobOfDaemons(Contestant):
 class TolerantContestant(GradplaneContestant):
     """Ranks over gradplane whose messages are gradient buckets, under a `gather` section.
 
-    Each rank finds out for every block which ranks are in it (tests/peers/gradplane_ranks.cc), so a
-    round is right when every block is a sum of some ranks, as many blocks lack somebody as the
-    daemon says, and all replicas hold the same bits; its answers tell what was missing. With the
-    preset `exact` nothing may be.
+    Each rank finds out for every block which ranks are in it (tests/peers/gradplane_ranks.cc). A
+    round is correct when every block is a sum of some ranks, when as many blocks are partial as the
+    daemon says, and when all replicas have the same bits. The answers tell what was missing. With
+    the preset `exact` nothing may be missing.
     """
 
     def __init__(self, plan, name, gather, compensation="rescale", root_is_first_host=False):
-        """`gather` is the rest of the YAML section, in braces."""
+        """`gather` is the rest of the section `gather`, as YAML in braces has it."""
         self._compensation = compensation
         self._is_exact = gather == EXACT
-        # Without rounds that are exact in any case, of which a benchmark has too few.
+        # strict_rounds is 0, because a benchmark has too few rounds for exact ones at first.
         gather = f"gather: {{compensation: {compensation}, strict_rounds: 0, {gather}}}\n"
         super().__init__(plan, root_is_first_host, gather)
         self.name = f"gradplane-{plan}-{name}"

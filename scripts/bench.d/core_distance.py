@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""How far two cores are from each other just now. The host of a virtual machine moves its
-processors, and what two of them pass to each other then takes several times as long."""
+"""Measures how far two cores are from each other now. The host of a virtual machine moves its
+virtual CPUs, and then a transfer between two of them may take several times as long."""
 
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/tests/perf/core_distance"
 LIMIT_SECONDS = 30
-# By the time of a cache line there and back: seen were 80 ns, 200 ns and 400 ns.
+# By the time of a cache line there and back. Times of 80 ns, 200 ns and 400 ns were seen.
 PLACES = ((130, "under 130 ns apart"), (300, "130 to 300 ns apart"))
 FARTHEST = "over 300 ns apart"
 UNKNOWN = "that moved"
@@ -24,9 +24,9 @@ def place(first, second):
 
 
 def measure(first, second, sample):
-    """Where the cores were both before and after `sample()`, and what that returned.
+    """Returns the place of the cores, and the result of `sample()`.
 
-    Where they moved meanwhile it is measured again, some times at most.
+    If the place has changed meanwhile, it measures again, up to TRIES times.
     """
     for _ in range(TRIES):
         before = place(first, second)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`dataplane`: a fast path, where the program is the limit and no link is. Ranks of an unmodified
-PyTorch program on this host sum one float tensor after the other: over Gloo and the kernel's TCP on
-the loopback interface, over two daemons that a memif joins, and over one daemon alone. In cases of
-a veth pair they are on two hosts of this kernel: over Gloo, with and without segments longer than
-the MTU, and over two daemons with af_xdp and af_packet.
+"""`dataplane`: a fast path, on which the program is the limit and not a link. Ranks of an
+unmodified PyTorch program on this host sum one float tensor after the other: over Gloo and the
+kernel's TCP on the loopback interface, over two daemons that a memif joins, and over one daemon. In
+cases with a veth pair the ranks are in two network namespaces: over Gloo, with and without segments
+longer than the MTU, and over two daemons with af_xdp and af_packet.
 
-Contestants run one at a time, each for all cases, and again in each pass; a case's times are those
-of all passes. Times are those of rank 0. The bound of a case is one pass of memcpy over its bytes,
-measured in the same run, so it says how far a contestant is from one copy of the data.
+Contestants run one at a time, each for all cases, and again in each pass. The times of a case are
+those of all passes, measured by rank 0. The bound of a case is the time of one memcpy of its bytes,
+measured in the same run. So a ratio to it says how far a contestant is from one copy of the data.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ QUICK_SIZES = (4, MIB, 64 * MIB)
 RANKS = (2, 4, 8, 16)
 JOBS = (2, 4, 8)
 PASSES, QUICK_PASSES = 3, 1
-# A case is repeated for about so long in each pass of each contestant, at Gloo's speed.
+# A case is repeated for about so long in each pass of each contestant, if it is as fast as Gloo.
 CASE_SECONDS = 1.5
 EXPECTED_BYTES_PER_SECOND = 1.0e9
 EXPECTED_ROUND_SECONDS = 400e-6
@@ -75,11 +75,11 @@ plan: {{kind: star}}
 @dataclasses.dataclass(frozen=True)
 class Contestant:
     name: str
-    nodes: tuple = ()  # (name, memif role), a daemon for each; none: Gloo alone
-    text: str = ""  # of a daemon's file
+    nodes: tuple = ()  # (name, memif role) of each daemon; empty: only Gloo
+    text: str = ""  # the configuration of a daemon
     settings: tuple = ()
     path: str = "host"
-    offloads: bool = True  # of the kernel's TCP
+    offloads: bool = True  # whether the kernel's TCP uses segmentation offloads
 
     def settings_of(self, folder, key, name, role):
         return dict(self.settings, folder=folder, key=key, name=name, role=role)
@@ -98,7 +98,7 @@ CONTESTANTS = (
                  (("kind", kind), ("interface", veth_path.DATA)), path="veth", offloads=False)
       for kind in ("af_xdp", "af_packet")),
 )
-# Whom the others of a path are compared with.
+# The contestant with which the others of a path are compared.
 RIVALS = {"host": "gloo", "veth": "gloo-plain"}
 COLUMNS = (
     ("contestant", lambda e: e["contestant"]),
@@ -135,7 +135,7 @@ def path_of(case):
 
 
 def jobs_of(case):
-    """At the same time, all with the same ranks and sizes."""
+    """The number of jobs at the same time. All have the same ranks and sizes."""
     return case.get("jobs", 1)
 
 
@@ -171,7 +171,7 @@ def command_of(case):
 
 
 def copy_seconds(count):
-    """One copy of so many bytes, the median of some."""
+    """The median time of some copies of so many bytes."""
     source, target = bytearray(count), bytearray(count)
     times = []
     for _ in range(9):
@@ -187,7 +187,7 @@ def percentile(values, share):
 
 
 def entry_of(contestant, case, samples, bound):
-    """One entry of "cases" of the JSON, of the answers of all passes."""
+    """One entry of "cases" of the JSON, from the answers of all passes."""
     seconds = [value for times, *_ in samples for value in times]
     entry = {
         "contestant": contestant, "case": case, "bound_s": bound, "runs": len(seconds),
@@ -206,7 +206,7 @@ def entry_of(contestant, case, samples, bound):
 
 
 def compare(entries):
-    """Adds to each entry how it stands beside Gloo in the same case."""
+    """Adds to each entry its ratio to Gloo in the same case."""
     gloo = {
         label(e["case"]): e for e in entries if e["contestant"] == RIVALS[path_of(e["case"])]
     }
@@ -226,7 +226,7 @@ def draw(entries, folder):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     for program in (paired.DAEMON, paired.CLI):
         if not program.exists():
             raise harness.BenchError(f"{program} is not built; run scripts/build")

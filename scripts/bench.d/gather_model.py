@@ -2,11 +2,11 @@
 # Copyright (c) 2026 The gradplane authors
 """A model of a root that gathers under loss bounds: no network, no time, one process.
 
-Real are the buckets (DDP's own rule), the blocks, the order in which a round sends them, the loss
-processes and what compensation does. Modelled is when a round closes: as early as the bounds allow.
-Of the blocks that a rank has lost, those sent last are missing, as many as the bounds of their
-tensors allow; the others are taken for repaired. A real round is repaired while it waits, so it
-lacks less, and a deadline, which may make it lack more, does not occur.
+The buckets (DDP's own rule), the blocks, the order in which a round sends them, the loss processes
+and the compensation are as in gradplane. Only the close of a round is a model: it closes as early
+as the bounds allow. Of the blocks that a rank has lost, those that were sent last are missing, as
+many as the bounds of their tensors allow. The others count as repaired. A real round is repaired
+while it waits, so it lacks less. The model has no deadline, by which a real round may lack more.
 """
 
 import dataclasses
@@ -23,9 +23,9 @@ FLOAT_BYTES = 4
 BLOCK_ELEMENTS = bounds.block_bytes() // FLOAT_BYTES
 ROTATION = 7919  # docs/wire-protocol.md
 MAX_BOUND = 0.5  # dataplane/model/loss_bounds.h
-FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20  # of DDP
+FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20  # DDP's defaults
 STRICT_ROUNDS = 10  # gather.strict_rounds
-PLOT_SLOPE = 0.8  # of the steepest sequence whose last member is not negative
+PLOT_SLOPE = 0.8  # PLOT's step of the sequence, as a share of its largest
 COMPENSATIONS = ("zero", "rescale", "carry")
 WIRE_TYPES = ("bf16", "fp16", "int8")
 LARGEST_INT8 = 127
@@ -40,7 +40,7 @@ class Tensor:
 
     @property
     def blocks(self):
-        """Those that touch it."""
+        """The blocks that have elements of the tensor."""
         return range(self.begin // BLOCK_ELEMENTS, (self.end - 1) // BLOCK_ELEMENTS + 1)
 
 
@@ -70,7 +70,7 @@ class Bucket:
 
 
 def buckets_of(network):
-    """As DDP rebuilds them after the first iteration: gradients come last parameter first."""
+    """The buckets that DDP makes after the first iteration, beginning with the last parameter."""
     named = list(network.named_parameters())[::-1]
     tensors = [parameter for _, parameter in named]
     limits = [FIRST_BUCKET_BYTES, BUCKET_BYTES]
@@ -89,13 +89,13 @@ def layer_of(name):
 
 
 def block_of(name):
-    """The part of the network that repeats and that a parameter is in, else its layer."""
+    """The repeated part of the network that has a parameter, else the parameter's layer."""
     found = re.match(r"(.*?\.)?\d+(?=\.)", name)
     return found.group() if found else layer_of(name)
 
 
 def thresholds_of(count):
-    """PLOT's: an arithmetic sequence that decreases with the depth, of the sum 1."""
+    """PLOT's thresholds: an arithmetic sequence that decreases with the depth, with the sum 1."""
     if count == 1:
         return [1.0]
     spread = count - 1 if count % 2 or count == 2 else count - 2
@@ -104,10 +104,10 @@ def thresholds_of(count):
 
 
 def plot_bounds(network, budget):
-    """As control/bounds/plot.h: the first and the last layer exact, the blocks between by
-    thresholds_of(), which the layers of a block share. Scaled so that of all elements `budget` may
-    be missing, as one bound of that size allows. The names of the models here tell of no layer that
-    a residual connection meets."""
+    """Bounds as in control/bounds/plot.h: the first and the last layer are exact, and the layers of
+    each block between share its threshold of thresholds_of(). They are scaled so that `budget` of
+    all elements may be missing. The models here have no names of layers that meet a residual
+    connection."""
     sizes = {name: parameter.numel() for name, parameter in network.named_parameters()}
     layers = list(dict.fromkeys(map(layer_of, sizes)))
     inner = [name for name in sizes if layer_of(name) not in (layers[0], layers[-1])]
@@ -120,7 +120,8 @@ def plot_bounds(network, budget):
 
 
 def share_out(sizes, weights, wanted):
-    """{name: bound}: proportional to the weights, MAX_BOUND at most, `wanted` elements in all."""
+    """{name: bound}. Bounds are proportional to the weights, at most MAX_BOUND, and allow `wanted`
+    elements in all to be missing."""
     capped = set()
     while True:
         rest = wanted - MAX_BOUND * sum(sizes[name] for name in capped)
@@ -139,18 +140,18 @@ def bound_in_all(network, bound_of):
 
 
 class RandomLoss:
-    """Every frame of every rank alike."""
+    """Loses every frame of every rank with the same probability."""
 
     def __init__(self, share, ranks, rng):
         self._shares, self._rng = [share] * ranks, rng
 
     def lost(self, rank, count):
-        """Of `count` frames in the order of their sending: which are lost."""
+        """Which of `count` frames, in the order of their sending, are lost."""
         return self._rng.random_sample(count) < self._shares[rank]
 
 
 class OneSidedLoss(RandomLoss):
-    """As many frames in all, and every one of them of rank 0."""
+    """Loses as many frames in all, but only those of rank 0."""
 
     def __init__(self, share, ranks, rng):
         super().__init__(share, ranks, rng)
@@ -158,7 +159,8 @@ class OneSidedLoss(RandomLoss):
 
 
 class BurstyLoss:
-    """Gilbert and Elliott's, with the bursts of the other benchmarks; each rank has its own."""
+    """The model of Gilbert and Elliott, with the bursts of the other benchmarks. Each rank has its
+    own bursts."""
 
     def __init__(self, share, ranks, rng):
         in_burst = share / cases.BURST_LOSS
@@ -181,7 +183,8 @@ LOSSES = {"random": RandomLoss, "bursty": BurstyLoss, "one-sided": OneSidedLoss}
 
 
 def missing_blocks(bucket, allowed, order, lost):
-    """Of one rank: the lost blocks that nobody waited for. `allowed` is how many of each tensor."""
+    """The lost blocks of one rank that were not waited for. `allowed` has how many each tensor may
+    lack."""
     left = list(allowed)
     missing = numpy.zeros(bucket.blocks, dtype=bool)
     for block in order[lost][::-1]:
@@ -194,8 +197,8 @@ def missing_blocks(bucket, allowed, order, lost):
 
 
 def rounded(rows, wire):
-    """What is left of rows of fp32 that go as `wire`: rounded to nearest, int8 with a scale for
-    each block (dataplane/reduce). Gradients here are far from what a type cannot hold."""
+    """Rows of fp32 after they went in a wire type: rounded to nearest, int8 with a scale for each
+    block (dataplane/reduce). Gradients here are within the range of every type."""
     if wire != "int8":
         return rows.to({"bf16": torch.bfloat16, "fp16": torch.float16}[wire]).float()
     count = rows.shape[-1]
@@ -207,8 +210,9 @@ def rounded(rows, wire):
 
 
 class Gather:
-    """The rounds of one training. `loss` None: everything arrives. `wire`: the type in which pushes
-    and results go, None: as they are. What the root rounds off is carried like what ranks do."""
+    """The rounds of one training. If `loss` is None, everything arrives. `wire` is the wire type of
+    pushes and results, or None. With `carry` rounding errors of the root are carried, too, like
+    those of ranks."""
 
     def __init__(self, buckets, bound_of, compensation, loss, ranks, wire=None):
         self._buckets, self._compensation, self._loss = buckets, compensation, loss
@@ -229,11 +233,11 @@ class Gather:
 
     @property
     def error(self):
-        """Of the mean gradient: the mean of |what came - what is right|^2 / |what is right|^2."""
+        """The error of the mean gradient: the mean of |result - exact|^2 / |exact|^2."""
         return sum(self._errors) / max(1, len(self._errors))
 
     def mean(self, index, gradients, iteration):
-        """What DDP gets of bucket `index`, from every rank's gradient, a row each."""
+        """The mean that DDP gets for bucket `index`. `gradients` has a row for each rank."""
         bucket = self._buckets[index]
         exact = gradients.mean(0)
         self._rounds += 1
@@ -261,7 +265,7 @@ class Gather:
         return ~missing.repeat_interleave(BLOCK_ELEMENTS, dim=1)[:, : bucket.elements]
 
     def _narrow(self, index, gradients):
-        """DDP divides by the number of ranks before it sums."""
+        """The mean with a wire type. DDP divides by the number of ranks before it sums."""
         offered = gradients / self._ranks + self._residual[index]
         pushed = rounded(offered, self._wire)
         total = pushed.sum(0) + self._root_residual[index]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A gradplaned for every host of a lab, for measurements: start, status, end."""
+"""Starts and ends a gradplaned for every host of a lab, and reads their status."""
 
 import json
 import os
@@ -12,10 +12,10 @@ import tempfile
 import netlab
 import processes
 
-# scripts/bench has one of its own, which is gone with it whatever ends it.
+# scripts/bench has its own /run/gradplane, which disappears with it.
 RUN_FOLDER = pathlib.Path("/run/gradplane")
 FIRST_UDP_PORT = 47000
-UDP_PORTS = 128  # of a cluster, at most
+UDP_PORTS = 128  # the most of one cluster
 DAEMON = "control/daemon/gradplaned"
 CLI = "control/cli/gradplane"
 JOB_COUNTERS = ("blocks_sent", "blocks_lost", "blocks_retransmitted", "blocks_duplicate",
@@ -39,9 +39,9 @@ NODE = "    - {{name: {name}, address: {address}/16, aggregate: {aggregate}{site
 
 
 def own_name(host, number):
-    """A name of dp0 for these daemons alone: gradplaned takes no interface by a name that another
-    one has it by. Two clusters share dp0 here because only one at a time is awake, and each has UDP
-    ports of its own."""
+    """A name of dp0 only for these daemons, because gradplaned takes no interface under a name
+    under which another daemon has it. Two clusters can share dp0 here, because only one is awake at
+    a time, and each has its own UDP ports."""
     name = f"dp0n{number}"
     shown = netlab.run_command(["ip", "-n", host.namespace, "link", "show", "dev", "dp0"])
     if f"altname {name}\n" not in shown:
@@ -52,7 +52,7 @@ def own_name(host, number):
 
 
 def permanent_neighbours(namespace):
-    """As lines of `ip -batch` that bring them back."""
+    """The permanent neighbours of a namespace, as lines of `ip -batch` that add them again."""
     shown = netlab.run_command(["ip", "-n", namespace, "-j", "neigh", "show", "nud", "permanent"])
     return [
         f"neighbour replace {n['dst']} lladdr {n['lladdr']} dev {n['dev']} nud permanent"
@@ -61,8 +61,8 @@ def permanent_neighbours(namespace):
 
 
 def node_lines(lab, server, rates, sites):
-    """The list of nodes as a file has it that knows the link rates of some, by host. `sites` names
-    those of hosts, or is None."""
+    """The list of nodes for a configuration. `rates` has known link rates by host, and `sites` has
+    the sites of hosts, or is None."""
     return "".join(
         NODE.format(
             name=host.name,
@@ -76,20 +76,21 @@ def node_lines(lab, server, rates, sites):
 
 
 class GradplaneNodes:
-    """`server` coordinates, and with `star` is the root; with `sharded` the ranks' hosts are."""
+    """The daemons of a lab. `server` coordinates. With the plan `star` it is the root; with
+    `sharded` the hosts of ranks are roots."""
 
     def __init__(self, build, lab, server, plan, rate_bits, logs, number, extra="", port="",
                  tells_links=True, sites=None):  # fmt: skip
-        """`rate_bits` is the rate of every link, or has each host's. `extra` is more of the YAML
-        file, and `port` more of its section `port`: whole lines. No node knows another's link
-        unless `tells_links`; its own is paced in any case. `sites` has the site of each host, where
-        several hosts share one."""
+        """`rate_bits` is the rate of every link, or has the rate of each host's link. `extra` is
+        added to the YAML file, and `port` to its section `port`, as whole lines. Nodes know the
+        links of others only with `tells_links`; each paces its own in any case. `sites` has the
+        site of each host, if several hosts share one."""
         self._cli = build / CLI
         for needed in (build / DAEMON, self._cli):
             if not os.access(needed, os.X_OK):
                 raise processes.ProcessError(f"{needed} is missing; run scripts/build")
         self._hosts = lab.hosts
-        # Sockets have short paths, and only one file system for all hosts.
+        # The folder has a short name, because paths of sockets are short. All hosts share it.
         RUN_FOLDER.mkdir(exist_ok=True)
         self._folder = tempfile.TemporaryDirectory(prefix="bench-", dir=RUN_FOLDER)
         self._counts = {}
@@ -132,18 +133,18 @@ class GradplaneNodes:
 
     def wait_until_up(self):
         processes.wait_until_daemons_up(self.processes, self.status)
-        # DPDK sets the address that dp0 has once more, at which the kernel forgets all neighbours,
-        # and then the peers' TCP would lose time over lost questions for them.
+        # DPDK sets the MAC address of dp0 again, and then the kernel forgets all neighbours. They
+        # are restored, because otherwise peers' TCP could lose time by lost ARP requests.
         for namespace, lines in self._neighbours.items():
             netlab.ip_batch(namespace, lines)
 
     def status(self, name):
-        """A daemon's report, or None while there is none."""
+        """A daemon's status report, or None if it gives none."""
         return processes.gradplane_status(self._cli, self.socket(name))
 
     def counters(self):
-        """Sums over all nodes and jobs; the largest seen, because a job's counters end with it. And
-        the number of the newest plan, `epoch`."""
+        """The counters, summed over all nodes and jobs, and the newest `epoch`. The largest values
+        that were seen count, because a job's counters end with it."""
         for name in self._hosts:
             jobs = (self.status(name) or {}).get("jobs", [])
             for what in JOB_COUNTERS:
@@ -158,6 +159,6 @@ class GradplaneNodes:
 
     def end(self):
         for process in self.processes.values():
-            process.signal_group(signal.SIGCONT)  # whoever is stopped ends when he goes on
+            process.signal_group(signal.SIGCONT)  # a stopped process can only end when it goes on
             process.end()
         self._folder.cleanup()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Runs contestants in turn over one network, and judges and sums up what they did."""
+"""Runs contestants in turn over one network, checks their results, and summarises them."""
 
 import dataclasses
 import random
@@ -11,13 +11,13 @@ import bounds
 import meters
 import victim as victims
 
-# What starting one host's contestants takes on a slow machine.
+# How long the contestants of one host may take to start, on a slow machine.
 START_SECONDS_PER_HOST = 10
 ROUND_SECONDS = 120
-# Rounds that are measured however long they take.
+# So many rounds are measured, however long they take.
 LEAST_ROUNDS = 2
-# A rank may begin so much late, or by this share of the round if that is longer; a round with a
-# later one is run again with more lead.
+# A rank may begin late by LATE_NS, or by LATE_SHARE of the round if that is longer. A round with a
+# later rank is run again with more lead.
 LATE_NS = 2_000_000
 LATE_SHARE = 0.02
 LEAD_SECONDS = 0.05
@@ -27,12 +27,12 @@ MAX_DISCARDED = 20
 FIRST_SEED = 1000
 CLOSES = ("rounds_closed_early", "rounds_closed_deadline")
 COUNTED = (*CLOSES, "blocks_to_groups")
-# What a turn takes beside its round: reading meters, waking up, checking.
+# The time of a turn beside its round: reading meters, waking up, checking.
 TURN_SECONDS = 0.3
 
 
 class BenchError(Exception):
-    """Ends a benchmark: says what went wrong, and where to look."""
+    """Ends a benchmark. The message says what is wrong and where to look."""
 
 
 @dataclasses.dataclass
@@ -42,7 +42,7 @@ class Round:
     seconds: float
     correct: bool
     spread: float  # last over first end of a rank
-    push_spread: float  # last over first sender whose push was complete; None: not known
+    push_spread: float  # last over first end of a sender's push; None: not known
     cpu_seconds: dict  # per host
     busy_core_seconds: float
     busy_of_seconds: float
@@ -51,25 +51,25 @@ class Round:
     retransmitted: int
     deepest_queue_bytes: int
     queue_drops: int  # frames that found a queue full
-    late_frames: int  # that the emulated network delivered over a millisecond too late
-    latest_frame_us: float  # by how much it delivered the latest one too late
+    late_frames: int  # frames that the emulated network delivered over a millisecond too late
+    latest_frame_us: float  # the largest delay by which it delivered a frame too late
     delivered_frames: int
     lost_by_switch: int  # frames that the network lost although it should not have
     uplink_bytes: dict = dataclasses.field(default_factory=dict)  # of wire_bytes, by host
-    blocks_to_groups: int = 0  # of gradplane's, each sent once for several receivers
+    blocks_to_groups: int = 0  # gradplane's blocks that were sent once for several receivers
     # Of each link between sites, forward and backward.
     site_link_bytes: dict = dataclasses.field(default_factory=dict)
     missing_share: float | None = None  # of the ranks' blocks; None: the ranks do not say
     worst_missing_share: float | None = None  # of one rank's blocks of one tensor
-    # gradplane's rounds that did not wait for every block; a long message is several.
+    # gradplane's rounds that did not wait for every block. A long message has several rounds.
     rounds_closed_early: int = 0
     rounds_closed_deadline: int = 0
-    sender_spread: float | None = None  # last over first worker whose last data arrived
-    # Of somebody else's small packets over the port of the first host, sent in the round.
+    sender_spread: float | None = None  # last over first arrival of a worker's last data
+    # The victim flow's packets through the port of the first host, which were sent in the round.
     victim_delays_s: list = dataclasses.field(default_factory=list)
     victim_lost: int = 0
-    plans: int | None = None  # that gradplane's coordinator made after the first one, by epochs
-    # Where the network changes while a round goes on: the bound of one who knows all of it.
+    plans: int | None = None  # how many gradplane's coordinator made after the first one
+    # If the network changes during a round: the bound of a planner that knows all changes.
     oracle_s: float | None = None
     error: str = ""
 
@@ -81,7 +81,7 @@ class Series:
     contestant: str
     rounds: list = dataclasses.field(default_factory=list)
     discarded_late: int = 0
-    accepted_late: int = 0  # the ranks would not start at one time, however often
+    accepted_late: int = 0  # rounds that were accepted although ranks began late each time
     failure: str = ""
 
 
@@ -93,7 +93,8 @@ def failed_round(error):
 
 
 def push_spread(answers, at_ns):
-    """Of the server that says when it had everything of each worker; else None."""
+    """The spread of pushes by the answer of a server that says when each push had come; else None.
+    """
     for answer in answers:
         ends = [end - at_ns for end in answer.get("first_end_ns") or [] if end]
         if ends:
@@ -102,7 +103,7 @@ def push_spread(answers, at_ns):
 
 
 def sender_spread(links, contestant, at_ns):
-    """Of workers whose pushes a server takes, by what the network has seen; else None."""
+    """The spread of pushes to a server, by the network's counters; None if there is no server."""
     if not contestant.first_host_is_server:
         return None
     ends = [links[w.name]["up"]["last_data_arrival_ns"] - at_ns for w in contestant.workers]
@@ -110,7 +111,7 @@ def sender_spread(links, contestant, at_ns):
 
 
 def missing(answers):
-    """The fields of a Round that say what the sums lack. All ranks hold the same sums."""
+    """The fields of a Round that say what the sums lack. All ranks have the same sums."""
     keys = ("missing_share", "worst_missing_share")
     said = [answer for answer in answers if all(key in answer for key in keys)]
     return {key: max(answer[key] for answer in said) for key in keys} if said else {}
@@ -130,7 +131,7 @@ def judge(answers, at_ns):
     late = late_ns > max(LATE_NS, LATE_SHARE * max(ends))
     correct = all(answer.get("correct", answer not in ranks) is True for answer in answers)
     crcs = {answer["crc"] for answer in ranks if answer.get("crc")}
-    # The same bits on every replica are part of being right.
+    # A round is only correct if every replica has the same bits.
     return max(ends) / 1e9, max(ends) / min(ends), correct and len(crcs) <= 1, late, ""
 
 
@@ -143,7 +144,7 @@ class Meters:
         self._namespaces = [host.namespace for host in lab.hosts.values()]
 
     def begin(self):
-        # First what wakes daemons, so that it is not counted.
+        # This wakes daemons, so it comes before the meters are read.
         self._counters = self._contestant.counters()
         self._tcp = meters.tcp_segments(self._namespaces)
         self._lab.reset()
@@ -151,13 +152,13 @@ class Meters:
         self._switch_cpu = self._lab.stats()["switch"].get("cpu_seconds", 0.0)
 
     def end(self, at_ns, seconds, answers):
-        """The fields of a Round that meters give."""
+        """The fields of a Round that come from meters."""
         end_ns = at_ns + int(seconds * 1e9)
         stats = self._lab.stats()
         busy, of_seconds = self._machine.busy_core_seconds(at_ns, end_ns)
         cpu = meters.cpu_seconds_by_namespace(self._namespaces)
         own = {name: cpu[name] - self._cpu[name] for name in self._namespaces}
-        for answer in answers:  # preparing and checking the data is not part of the round
+        for answer in answers:  # the preparation and check of data are not part of the round
             name = answer.get("namespace")
             if name in own and "other_cpu_ns" in answer:
                 own[name] = max(0.0, own[name] - answer["other_cpu_ns"] / 1e9)
@@ -198,8 +199,9 @@ def lead_seconds(message_bytes, ranks):
 
 def one_round(lab, contestant, machine, seed, message_bytes, round_s=ROUND_SECONDS, victim=None,
               redraws=None):  # fmt: skip
-    """(Round, late). A round that takes longer than `round_s` is an error. `redraws` changes the
-    network while the round goes on: begin(number, at_ns), and end(), which gives `oracle_s`."""
+    """Makes a round. Returns (Round, late). A round that takes longer than `round_s` is an error.
+    `redraws` changes the network during the round: it has begin(number, at_ns), and end(), which
+    returns `oracle_s`."""
     factor = getattr(contestant, "lead_factor", 1)
     gauges = Meters(lab, contestant, machine, victim)
     gauges.begin()
@@ -219,7 +221,7 @@ def one_round(lab, contestant, machine, seed, message_bytes, round_s=ROUND_SECON
 
 
 class Turns:
-    """One contestant's rounds of a case, within its time."""
+    """The rounds of one contestant in a case, within its time limit."""
 
     def __init__(self, lab, contestant, machine, message_bytes, limit_s, round_s, victim=None,
                  redraws=None):  # fmt: skip
@@ -231,15 +233,15 @@ class Turns:
         self.series = Series(contestant.name)
 
     def take(self, is_warm_up):
-        """One round, again while ranks begin it late. A warm-up takes a quarter of the time at
-        most; then its rounds count, and so does one that took all of the time."""
+        """Makes one round, and repeats it while ranks begin late. Warm-up rounds take at most a
+        quarter of the time. After that they count, and so does one that took all of the time."""
         mine = self.series
         while not mine.failure:
             enough = len(mine.rounds) >= LEAST_ROUNDS
             if self._spent_s >= self._limit_s and enough:
                 return
             is_warm = not is_warm_up or self._spent_s > self._limit_s / 4
-            self._attempts += 1  # no two have the same data
+            self._attempts += 1  # each attempt has other data
             done, late = one_round(
                 self._lab, self._contestant, self._machine, FIRST_SEED + self._attempts,
                 self._message_bytes, self._round_s, self._victim, self._redraws,
@@ -258,9 +260,9 @@ class Turns:
 
 def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progress, limit_s,
              round_s=ROUND_SECONDS, victim=None, redraws=None):  # fmt: skip
-    """Interleaves: one round of each contestant in turn, in an order that is drawn anew each time.
-    `limit_s` bounds the time that any one contestant may take, but for LEAST_ROUNDS, and `round_s`
-    that of a round. Gives a Series for each."""
+    """Interleaves contestants: each has one round in turn, in an order that is drawn anew each
+    time. `limit_s` limits the time of each contestant, except for LEAST_ROUNDS, and `round_s` the
+    time of a round. Returns a Series for each."""
     order = random.Random(FIRST_SEED)
     place = (machine, message_bytes, limit_s, round_s, victim, redraws)
     turns = {c.name: Turns(lab, c, *place) for c in contestants}
@@ -272,8 +274,8 @@ def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progres
 
 
 def copies_between_sites(rounds, message_bytes):
-    """How often the message crossed each link between sites, forward and backward, with all that
-    went beside it: medians over the rounds."""
+    """How often the message crossed each link between sites, forward and backward: bytes on the
+    wire over those of the message, all other traffic included, as medians over the rounds."""
     once = bounds.wire_bytes(message_bytes)
     by_link = {
         link: [
@@ -295,7 +297,7 @@ def result(series, case, bound_s, cores):
         failure = series.failure or "it had no turn"
         return {**entry, "runs": len(rounds), "correct": False, "failure": failure}
     if not all(done.correct for done in rounds):
-        # Thrown out: the time of a wrong sum means nothing.
+        # The time of a wrong sum has no meaning.
         return {**entry, "runs": len(rounds), "correct": False, "failure": "a sum was wrong"}
     samples = [done.seconds for done in rounds]
     entry.update(bounds.summary(samples))
@@ -317,7 +319,7 @@ def result(series, case, bound_s, cores):
         **copies_between_sites(rounds, case["bytes"]),
         cpu=cpu,
         machine_busy=busy,
-        # All cores, or the one that a poll thread, a server or the switch runs on.
+        # By the share of all cores, or of the core of a poll thread, a server or the switch.
         cpu_bound=max(busy or 0, *cpu.values()) > meters.CPU_BOUND_SHARE,
         correct=True,
         spread=statistics.median(done.spread for done in rounds),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`incast`: N workers give M bytes each to one server at the same moment and take the sum back,
-while somebody else sends it small packets. A parameter server over kernel TCP, and gradplane with a
-star whose root is the server: with even shares of its link, with grants, and with nothing but a
-congestion controller."""
+"""`incast`: N workers push M bytes each to one server at the same moment and get the sum back,
+while another host sends it small packets. Compares a parameter server over kernel TCP, and
+gradplane with a star whose root is the server: with even shares of its link, with grants, and with
+only a congestion controller."""
 
 import pathlib
 import sys
@@ -30,7 +30,7 @@ MARK_BYTES = 20 * KIB
 
 
 def kernel_tcp():
-    """Which of them the kernel has; it loads what it can when it is asked for the list."""
+    """The congestion controls that the kernel has. Reading the list makes it load more."""
     shown = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     missing = [name for name in KERNEL_TCP if name not in shown]
     if missing:
@@ -55,7 +55,7 @@ def make_contestants(quick):
 
 
 def make_cases(quick):
-    """`hosts` counts the server too, but not who else sends to it."""
+    """The cases. `hosts` counts the server, too, but not the host of the victim flow."""
     if quick:
         return [cases.case(1 + 4, 256 * KIB), cases.case(1 + 8, 256 * KIB)]
     found = [cases.case(1 + senders, 256 * KIB) for senders in (2, 4, 8, 16, 32)]
@@ -68,17 +68,18 @@ def make_cases(quick):
 
 
 def group_of(case):
-    """What a grant scheduler is told of the switch holds for as long as it runs."""
+    """Cases for which daemons can stay up: grant schedulers are told of the switch at their start.
+    """
     return case["hosts"], case["queue_bytes"]
 
 
 def is_asked(contestant, case):
-    """DCTCP is for switches that mark."""
+    """Whether a contestant takes part: DCTCP does only where switches mark."""
     return not contestant.endswith("dctcp") or "mark_bytes" in case
 
 
 def bound_s(case):
-    """The last pushed block is summed when the results of the others have left: one transfer."""
+    """The bound is one transfer: when the last push has come, the other results have left."""
     return bounds.incast_bound_s(case["hosts"] - 1, case["bytes"], case["rate_bits_per_second"])
 
 
@@ -89,7 +90,7 @@ def waited_text(entry, keys=("victim_p50_s", "victim_p99_s")):
 
 
 def victim_text(entry):
-    """Idle, then median and p99 during the rounds."""
+    """The median delay while idle, then median and p99 during the rounds."""
     return waited_text(entry, ("victim_idle_p50_s", "victim_p50_s", "victim_p99_s"))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Plots of the simulated incast. SVG."""
+"""Plots the simulated incast as SVG."""
 
 import matplotlib
 
@@ -26,7 +26,7 @@ def save(figure, path):
 
 
 def draw_against_senders(entries, title, path):
-    """Two charts side by side; one of fewer than two values is not drawn."""
+    """Draws two charts side by side. Charts with fewer than two values are not drawn."""
     senders = sorted({entry["case"]["senders"] for entry in entries})
     if len(senders) < 2:
         return []
@@ -52,7 +52,7 @@ def draw_against_senders(entries, title, path):
 
 
 def draw_completion(entries, path):
-    """The share of the blocks that had come from all senders, over time over bound."""
+    """Draws the share of the blocks that had come from all senders against time over bound."""
     figure, axes = plt.subplots(figsize=(8, 4))
     for name, colour, mine in by_contestant(entries):
         quantiles = mine[0]["block_complete_quantiles_s"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """`incast-sim`: 2 to 1024 senders to one receiver in virtual time (tests/sim/incast.h), packet by
-packet: the production grant scheduler and its senders, and the production controllers without
-grants. Everything follows from the seed, so each is run once; and once more with somebody else's
-small packets, since these take a part of the link."""
+packet. It has the production grant scheduler and its senders, and the production controllers
+without grants. Everything follows from the seed, so each case is run once. It is run once more with
+a victim flow of small packets, because these take a part of the link."""
 
 import json
 import os
@@ -26,7 +26,7 @@ BUFFER_BYTES = 256 * 1024  # holds what a few senders may send at once
 SMALL_BUFFER_BYTES = 64 * 1024
 MARK_BYTES = 20_000
 CONTESTANTS = ("grants", "reno", "cubic", "dctcp", "swift")
-# Of these a plot tells when which part of the blocks was complete.
+# For these numbers of senders there is a plot of complete blocks over time.
 CDF_SENDERS = (8, 128)
 
 
@@ -57,7 +57,7 @@ def label(case):
 
 
 def simulate(contestant, case, *options):
-    """The simulator's line; raises BenchError."""
+    """The simulator's line of output. Raises BenchError."""
     program = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build")) / PROGRAM
     command = [program, "--senders", case["senders"], "--controller", contestant,
                "--mbit", case["rate_bits_per_second"] // MBIT,
@@ -99,7 +99,7 @@ def measure(contestant, case):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     entries = [
         measure(contestant, case)
         for case in make_cases(options.quick) if options.case.search(label(case))
@@ -121,7 +121,7 @@ def victim_text(entry):
 
 
 def groups(entries):
-    """(text, entries) of each network."""
+    """(text, entries) for each network."""
     for network in report.unique(network_text(entry["case"]) for entry in entries):
         yield network, [entry for entry in entries if network_text(entry["case"]) == network]
 
@@ -148,9 +148,9 @@ def tables(entries):
 
 
 def draw(entries, folder):
-    """Files made: for each network time and spread against the senders, and when which part of the
-    blocks was complete."""
-    import incast_plots  # here alone, so that tables need no matplotlib
+    """Draws, for each network, time and spread against the senders, and complete blocks over time.
+    Returns the files."""
+    import incast_plots  # only here, so that tables need no matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
     made = []

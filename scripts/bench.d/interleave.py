@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`interleave`: several jobs share one link. Each computes, which is a wait, and then sums its
-gradients over a root that hosts no rank, again and again; the link of that root is what they share.
-How long do iterations take, over those of the same job alone with the same contestant, and when
-have the jobs come to take turns?
+"""`interleave`: several jobs share one link. Each job repeats: it computes, which is a wait here,
+and then sums its gradients over a root without ranks, whose link the jobs share. The results are
+the time of iterations over that of the same job alone with the same contestant, and the iteration
+from which the jobs take turns.
 
-Of a job that is alone, communication takes `a` of an iteration and the rest is computing: how long
-it computes follows from how long the contestant's communication takes alone, measured first.
+For a job that is alone, communication takes the share `a` of an iteration, and computing the rest.
+The time of the communication alone is measured first, for each contestant, and the time of the
+computing follows from it.
 """
 
 import os
@@ -26,18 +27,19 @@ DESCRIPTION = __doc__
 RATE_MBIT = 100
 ROOT = "h0"  # the host whose link all jobs share
 WORKERS = 2
-# Pushed by two workers it takes 148 ms of such a link.
+# The pushes of two workers take 148 ms of such a link.
 BYTES = 832 * cases.KIB
 BYTES_STEP = 4 * interleave_run.BUCKETS
-OFFSET = 0.01  # each job starts this part of its communication after the one before
+OFFSET = 0.01  # each job starts this share of its communication after the job before
 ITERATIONS = 40
 FEWER_ITERATIONS = 30
 QUICK_ITERATIONS = 15
-# From where on the switch marks for controllers that heed marks. For DCTCP more than a seventh of
-# rate x round trip is enough (RFC 8257, section 4.1), 2 KB here, and a short queue leaves it more
-# round trips in an iteration to part the jobs in; CUBIC takes 30 % at each mark and wants a longer.
+# The queue length from which the switch marks, for controllers that react to marks. For DCTCP more
+# than a seventh of rate x round trip is enough (RFC 8257, section 4.1), which is 2 KB here. A short
+# queue gives it more round trips in an iteration, in which jobs can shift. CUBIC reduces its window
+# by 30 % at each mark, and needs a longer queue.
 ECN_BYTES = {"dctcp": 8000, "cubic": 30_000}
-# As if alone: the mean of so many iterations of each job is no more than this over the isolated.
+# Jobs have converged if the mean of so many iterations of each is at most this over a lone job's.
 CONVERGED = 0.02
 CONVERGED_ITERATIONS = 8
 
@@ -69,8 +71,9 @@ def make_contestants(quick):
 
 
 def case(shares, periods=None, jitter=0.0, iterations=ITERATIONS):
-    """`shares` of each job's iteration that its communication takes alone; `periods` over the first
-    job's, from which bytes follow; `jitter` is the computing's standard deviation over its mean."""
+    """`shares` has the share of each job's iteration that its communication takes alone. `periods`
+    has the length of each job's iteration over the first job's, from which its bytes follow.
+    `jitter` is the standard deviation of the computing time over its mean."""
     return {
         **cases.case(1 + WORKERS, BYTES, RATE_MBIT),
         "shares": list(shares),
@@ -93,7 +96,7 @@ def make_cases(quick):
     ]
 
 
-# Which contestants are asked in cases with other than two alike jobs: all of them take too long.
+# The contestants of cases with other jobs than two equal ones, as all would take too long.
 ASKED_ALIKE = re.compile("^(grants-.*|cubic.*|tcp-cubic)$")
 ASKED = re.compile(r"^(grants-(fair|mltcp)|cubic.*)$")
 
@@ -125,12 +128,12 @@ def bytes_of(case, job):
 
 
 def bound_s(case, job=0):
-    """Of a job's communication."""
+    """The bound of a job's communication."""
     return bounds.incast_bound_s(WORKERS, bytes_of(case, job), case["rate_bits_per_second"])
 
 
 def make_plans(case, alone_s):
-    """`alone_s`: how long each job's communication takes alone."""
+    """The plans of all jobs. `alone_s` has the time of each job's communication alone."""
     return [
         Plan(
             bytes_of(case, job),
@@ -145,12 +148,12 @@ def make_plans(case, alone_s):
 
 
 def ratios_of(ends, isolated_s):
-    """Of every iteration but the first, from end to end, over the isolated one."""
+    """The time of every iteration but the first, from end to end, over that of a lone job."""
     return [(after - before) / isolated_s for before, after in zip(ends, ends[1:])]
 
 
 def converged_at(ratios):
-    """The first iteration from which on all jobs are as if alone; None when there is none."""
+    """The first iteration from which on all jobs have converged; None if there is none."""
     for first in range(min(len(job) for job in ratios) - CONVERGED_ITERATIONS + 1):
         windows = [job[first : first + CONVERGED_ITERATIONS] for job in ratios]
         if all(statistics.mean(window) <= 1 + CONVERGED for window in windows):
@@ -159,7 +162,7 @@ def converged_at(ratios):
 
 
 def summary(ratios):
-    """Of the iterations of each job over isolated ones."""
+    """Statistics of `ratios`, which has the iterations of each job over those of a lone one."""
     every = [ratio for job in ratios for ratio in job]
     return {
         "runs": len(every),
@@ -172,7 +175,7 @@ def summary(ratios):
 
 
 def result(plans, alone_s, trained, stats, machine):
-    """What one entry of "cases" of the JSON has besides contestant, case and bound."""
+    """The fields of one entry of "cases" of the JSON, without contestant, case and bound."""
     if not all(job.correct for job in trained):
         return {"runs": 0, "correct": False, "failure": "a sum was wrong"}
     isolated_s = [alone + plan.compute_s for alone, plan in zip(alone_s, plans)]
@@ -202,8 +205,8 @@ def result(plans, alone_s, trained, stats, machine):
 
 
 def measure_one(lab, cluster, case, alone_s, machine):
-    """The fields of an entry that a case gives; `alone_s` knows lone jobs of some sizes, by bytes.
-    """
+    """Measures a case. Returns the fields of its entry. `alone_s` has the times of lone jobs that
+    are known already, by bytes."""
     for job in range(len(case["shares"])):
         size = bytes_of(case, job)
         if size not in alone_s:
@@ -216,7 +219,7 @@ def measure_one(lab, cluster, case, alone_s, machine):
 
 
 def measure(lab, contestant, wanted, options, machine):
-    """The entries of one contestant in all cases that it is asked in."""
+    """The entries of one contestant in all its cases."""
     alone_s, entries = {}, []
     for name in lab.hosts:
         for direction in ("up", "down"):
@@ -243,7 +246,7 @@ def say(text):
 
 
 def run(options):
-    """The entries of all cases and contestants that are asked for."""
+    """The entries of all chosen cases and contestants."""
     wanted = [c for c in make_cases(options.quick) if options.case.search(label(c))]
     chosen = [c for c in make_contestants(options.quick) if options.contestant.search(c.name)]
     entries = []
@@ -261,13 +264,13 @@ def run(options):
                 continue
             try:
                 entries += measure(lab, contestant, asked, options, machine)
-            except interleave_run.FAILURES as problem:  # it was not even up
+            except interleave_run.FAILURES as problem:  # it could not be started
                 say(f"{contestant.name}: {problem}")
                 entries += [
                     {"contestant": contestant.name, "case": one, "bound_s": bound_s(one),
                      "runs": 0, "correct": False, "failure": str(problem)} for one in asked
                 ]  # fmt: skip
-            if options.json:  # what is done is kept, whatever happens to the rest
+            if options.json:  # results are kept even if a later case fails
                 settings = {"quick": options.quick, "ecn_bytes": ECN_BYTES, "offset": OFFSET}
                 report.write_json(options.json, report.document("interleave", entries, settings))
     return entries
@@ -300,6 +303,6 @@ def tables(entries):
 
 
 def draw(entries, folder):
-    import interleave_plots  # here alone, so that tables need no matplotlib
+    import interleave_plots  # only here, so that tables need no matplotlib
 
     return interleave_plots.draw_all("interleave", entries, folder, label)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Plots of `interleave`: iterations over those of a lone job, one after the other, a figure for
-each case. SVG."""
+"""Plots `interleave` as SVG: the iterations over those of a lone job, one after the other, in a
+figure for each case."""
 
 import itertools
 import re
@@ -13,7 +13,7 @@ from plots import plt
 
 
 def means(ratios):
-    """Over the jobs, as long as all of them go on."""
+    """The means over the jobs, as long as all of them go on."""
     return [statistics.mean(one) for one in zip(*ratios)]
 
 
@@ -36,12 +36,12 @@ def draw(entries, title, path):
 
 
 def is_turn_taker(entry):
-    """Solid lines are of those that are meant to come to take turns."""
+    """Whether a contestant is meant to make jobs take turns. Its line is solid."""
     return re.search("mltcp|strict", entry["contestant"]) is not None
 
 
 def draw_all(name, entries, folder, label):
-    """Files made."""
+    """Draws all figures. Returns the files."""
     made = []
     folder.mkdir(parents=True, exist_ok=True)
     shown = [entry for entry in entries if "ratios" in entry]

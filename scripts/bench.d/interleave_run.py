@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Trainings of several jobs at a time that share one link, of one contestant in a lab."""
+"""Runs trainings of several jobs that share one link, for one contestant in a lab."""
 
 import contextlib
 import dataclasses
@@ -17,57 +17,57 @@ import netlab
 BUCKETS = 4
 START_SECONDS = 30
 LEAD_SECONDS = 0.3
-# Of the lone job; the first is left out, because connections and windows are new in it.
+# Iterations of a lone job. The first is left out, because its connections and windows are new.
 ALONE_ITERATIONS = 8
-# However the jobs share the link they are done in this many times the time that they take alone,
-# one after the other, and PATIENCE_SECONDS more.
+# All jobs must be done in this many times the time that they would take one after the other, and
+# PATIENCE_SECONDS more.
 PATIENCE = 3
 PATIENCE_SECONDS = 20
 FIRST_SEED = 1000
 COMPENSATION = "rescale"
 GATHER = f"gather: {{compensation: {COMPENSATION}, strict_rounds: 0, {peers.EXACT}}}\n"
-# What ends the trainings of a contestant without a result; each says why.
+# Exceptions that end the trainings of a contestant without a result. Their messages say why.
 FAILURES = (OSError, RuntimeError, netlab.LabError)
 _folders = itertools.count()
 
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """gradplane with more of the YAML file, and of its section `port`; or the kernel's TCP with a
-    congestion control."""
+    """gradplane with `extra` in its YAML file and `port` in its section `port`, or the kernel's TCP
+    with a congestion control."""
 
     name: str
     extra: str = ""
     port: str = ""
     tcp: str | None = None
-    ecn_bytes: int = 0  # from where on the switch marks for it; 0: never
+    ecn_bytes: int = 0  # the queue length from which the switch marks; 0: never
 
 
 @dataclasses.dataclass
 class Plan:
-    """One job's training."""
+    """The training of one job."""
 
     message_bytes: int
     iterations: int
     compute_s: float
-    at_s: float = 0.0  # when it begins, after the first
+    at_s: float = 0.0  # when it begins, after the first job
     jitter: float = 0.0
     seed: int = FIRST_SEED
 
 
 @dataclasses.dataclass
 class Trained:
-    """What a job's training gave: when its all-reduces began and ended on the last rank, in seconds
-    of CLOCK_MONOTONIC."""
+    """The results of a job's training: when its all-reduces began and ended on the last rank, in
+    seconds of CLOCK_MONOTONIC."""
 
     starts: list
     ends: list
     correct: bool
-    late_s: float  # the worst begin of an all-reduce after its computing was over
+    late_s: float  # the largest delay from the end of computing to the start of its all-reduce
 
 
 class Cluster:
-    """What jobs of one contestant run on: daemons, or nothing but the kernel. A context."""
+    """A context in which jobs of one contestant can run: its daemons, or only the kernel."""
 
     def __init__(self, lab, contestant, rate_bits, logs):
         self._lab, self._contestant = lab, contestant
@@ -97,7 +97,8 @@ class Cluster:
 
     @contextlib.contextmanager
     def jobs(self, count):
-        """So many, ready, with a rank on every host but the first. Raises unless they end well."""
+        """A context with so many jobs that are ready. Each has a rank on every host but the first.
+        Raises if they do not end well."""
         made = [self._job() for _ in range(count)]
         try:
             for job in made:
@@ -119,7 +120,7 @@ class Cluster:
         return peers.ParameterServerContestant(self._contestant.tcp)
 
     def train(self, plans):
-        """Of each job what its training gave. Raises one of FAILURES where there is nothing."""
+        """Trains. Returns the results of each job, or raises one of FAILURES."""
         seconds = sum(plan.iterations * plan.compute_s for plan in plans) + sum(
             plan.iterations * plan.message_bytes * 8 / self._rate_bits * len(self._lab.hosts)
             for plan in plans
@@ -137,7 +138,7 @@ class Cluster:
             return [sum_up(job.answers(max(0.0, deadline - time.monotonic()))) for job in jobs]
 
     def communication_alone(self, message_bytes, compute_s):
-        """Median seconds of a lone job's all-reduce."""
+        """The median time of a lone job's all-reduce, in seconds."""
         (found,) = self.train([Plan(message_bytes, ALONE_ITERATIONS, compute_s)])
         if not found.correct:
             raise peers.ContestantError("a sum of the lone job was wrong")
@@ -145,7 +146,7 @@ class Cluster:
 
 
 def sum_up(answers):
-    """A job's Trained from the answers of its ranks, and of its server where it has one."""
+    """The results of a job, from the answers of its ranks, and of its server if it has one."""
     errors = [str(answer["error"]) for answer in answers if "error" in answer]
     if errors:
         raise peers.ContestantError(errors[0])

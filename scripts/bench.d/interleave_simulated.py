@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`interleave-simulated`: `interleave` in virtual time (tests/sim/interleave). The same every time,
-and with what no testbed can have: totals that are misstated, and jitter of any size.
+"""`interleave-simulated`: `interleave` in virtual time (tests/sim/interleave). It gives the same
+results each time, and has cases that a testbed cannot have: wrong totals, and jitter of any size.
 
-Either the production grant scheduler and controllers with a model of senders, switch and receiver,
-at 1 Gbit/s: under grants iterations take 50 ms, else 200 ms, and the switch marks from 20 KB on. Or
-whole daemons ("nodes"), two workers and a root, at 100 Mbit/s as in `interleave`.
+One kind of case has the production grant scheduler and controllers with a model of senders, switch
+and receiver, at 1 Gbit/s. Iterations take 50 ms under grants and 200 ms without, and the switch
+marks from 20 KB on. The other kind ("nodes") has whole daemons, two workers and a root, at
+100 Mbit/s as in `interleave`.
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ PROGRAM = "tests/sim/interleave"
 RUN_SECONDS = 300
 CONTROLLERS = ("reno", "cubic", "dctcp", "swift")
 MAX_JOBS = 4
-# Of the nodes: as long as `interleave` has it, and the buffer that its daemons are told.
+# For "nodes": the time of communication as in `interleave`, and the buffer that daemons are told.
 NODES_COMMUNICATION_MS = 150
 NODES_BUFFER_BYTES = 128 << 10
 NODES_MBIT = 100
@@ -38,7 +39,7 @@ class Setup:
     controllers: tuple
     period_ms: float
     iterations: int
-    jobs: int | None = None  # None: all settings that the program has
+    jobs: int | None = None  # None: all numbers that the program has
     mark_bytes: int = 0
     nodes: bool = False
 
@@ -82,7 +83,7 @@ def entry_of(said, setup):
         },
         "bound_s": setup.period_ms / 1e3 * said["share"],
         **interleave.summary(said["ratios"]),
-        # Stricter than of the testbed: every one of ten iterations.
+        # Stricter than for the testbed: each of ten iterations counts.
         "converged_at": said["converged_at"] if said["converged_at"] >= 0 else None,
         "drops": said["drops"],
         "correct": said["finished"],
@@ -99,7 +100,7 @@ def label(case):
 
 
 def run_program(arguments):
-    """What it has said, line by line; raises BenchError when it has not done well."""
+    """The lines of the program's output. Raises BenchError if it fails."""
     build = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build"))
     command = [str(build / PROGRAM), "--series", *arguments]
     done = subprocess.run(
@@ -112,7 +113,7 @@ def run_program(arguments):
 
 
 def run(options):
-    """The entries of all settings that are asked for."""
+    """The entries of all chosen settings."""
     entries = []
     for setup in make_setups(options.quick):
         print(f"simulating {' '.join(setup.arguments())}", file=sys.stderr, flush=True)
@@ -144,6 +145,6 @@ def tables(entries):
 
 
 def draw(entries, folder):
-    import interleave_plots  # here alone, so that tables need no matplotlib
+    import interleave_plots  # only here, so that tables need no matplotlib
 
     return interleave_plots.draw_all("interleave-simulated", entries, folder, label)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""gradplane with ranks that have no framework in them, so that many hosts are soon ready."""
+"""gradplane with ranks that use no framework, so that many hosts start quickly."""
 
 import contestants
 
 
 class LightContestant(contestants.GradplaneContestant):
-    """A star over gradplane whose root is the first host, with exact sums of ranks of
+    """A star whose root is the first host, with exact sums and ranks of
     tests/peers/gradplane_ranks.cc.
 
-    With `tells_links` false no node knows the others' links, so that what it sends is what its
-    congestion controller allows and not its share. With `tells_buffer` the nodes know how much the
-    lab's switch can queue.
+    Without `tells_links` no node knows the others' links, so it sends as its congestion controller
+    allows, and not its share. With `tells_buffer` the nodes know how much the lab's switch can
+    queue.
     """
 
     def __init__(self, name, extra="", tells_links=True, tells_buffer=False):

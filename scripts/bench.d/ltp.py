@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`ltp`: the case that LTP (IWQoS 2023) was made for: eight workers and one server over long paths
-that lose frames. A parameter server over three kinds of TCP, and gradplane with a star whose root
-is the server: exact, with LTP's preset, and with one bound of 5 %."""
+"""`ltp`: the case for which LTP (IWQoS 2023) was made: eight workers and one server over long paths
+that lose frames. Compares a parameter server over three kinds of TCP, and gradplane with a star
+whose root is the server: exact, with LTP's preset, and with one bound of 5 %."""
 
 import bounds
 import cases
@@ -18,12 +18,12 @@ QUICK_REPEATS = 3
 WARM_UP = 2
 LIMIT_SECONDS = 45
 QUICK_LIMIT_SECONDS = 4
-# TCP that takes losses for congestion sends 4 MiB at 100 ms and 3 % in over a minute.
+# TCP that takes losses for congestion needs over a minute for 4 MiB at 100 ms and 3 %.
 ROUND_SECONDS = 300
 
 
 def make_contestants(quick):
-    # The rank program reads which ranks are in a sum from what `zero` and `rescale` leave.
+    # The rank program can tell only after `zero` and `rescale` which ranks are in a sum.
     ours = [
         peers.TolerantContestant("star", "exact", peers.EXACT, root_is_first_host=True),
         peers.TolerantContestant(
@@ -36,7 +36,7 @@ def make_contestants(quick):
 
 
 def make_cases(quick):
-    """Clean cases come first, as in allreduce."""
+    """The cases. Those without loss come first, as in `allreduce`."""
 
     def case(size, rtt_ms, loss):
         return cases.case(HOSTS, size, rtt_ms=rtt_ms, loss=loss, loss_model="random")
@@ -50,12 +50,12 @@ def make_cases(quick):
 
 
 def is_asked(contestant, case):
-    """Who needs minutes for a round is left out: the others' daemons would think their peers dead.
-    """
+    """Whether a contestant takes part. Those that need minutes for a round do not, because daemons
+    of others would take their peers for dead."""
     loss_is_congestion = contestant in ("parameter-server-reno", "parameter-server-cubic")
     return not (loss_is_congestion and case["bytes"] > 4 * MIB and case["loss"] > 0.01)
 
 
 def bound_s(case):
-    """That of an exact sum: a round that lacks something may be below it."""
+    """The bound of an exact sum. A round that lacks something may take less."""
     return bounds.incast_bound_s(case["hosts"] - 1, case["bytes"], case["rate_bits_per_second"])

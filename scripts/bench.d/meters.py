@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What a round cost: processor time per host, the kernel's TCP segments, the whole machine."""
+"""Meters of a round: CPU time of each host, the kernel's TCP segments, and the whole machine."""
 
 import concurrent.futures
 import ctypes
@@ -11,8 +11,8 @@ import time
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 CLONE_NEWNET = 0x40000000
-SWITCH = "switch"  # beside the hosts, where processor time is told by host; no host has this name
-# Above this share of all cores a result says how fast the processors are, not the network.
+SWITCH = "switch"  # the key of the switch among hosts, none of which has this name
+# Above this share of all cores a result shows the speed of the CPUs and not of the network.
 CPU_BOUND_SHARE = 0.9
 SAMPLE_SECONDS = 0.02
 KEPT_SAMPLES = 100_000
@@ -41,14 +41,14 @@ def cpu_seconds_by_namespace(names):
 
 
 def read_counter(file, row, name):
-    """One of the kernel's counters, of the network namespace of this thread."""
+    """A counter of the kernel in the network namespace of this thread."""
     rows = pathlib.Path(f"/proc/thread-self/net/{file}").read_text().splitlines()
     names, values = (line.split()[1:] for line in rows if line.startswith(row))
     return int(values[names.index(name)])
 
 
 def enter_namespace(name):
-    """For good, and this thread alone."""
+    """Moves this thread to a network namespace for good."""
     libc = ctypes.CDLL(None, use_errno=True)
     fd = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -59,13 +59,15 @@ def enter_namespace(name):
 
 
 def call_in_thread(call):
-    """What the call gives; in a thread, so that entering a namespace does not move this one."""
+    """Runs a call in a new thread and returns its result, so that this thread stays in its
+    namespace."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(call).result()
 
 
 def call_in_namespace(name, call):
-    """What the call gives; a socket that it makes stays in that network namespace."""
+    """Runs a call in a network namespace and returns its result. A socket that it makes stays in
+    the namespace."""
 
     def enter_and_call():
         enter_namespace(name)
@@ -75,7 +77,7 @@ def call_in_namespace(name, call):
 
 
 def tcp_segments(namespaces):
-    """(with data for the first time, retransmitted) TCP segments so far, of all the namespaces."""
+    """(TCP segments with new data, retransmitted ones) so far, in all these namespaces."""
 
     def read_all():
         found = []
@@ -90,7 +92,7 @@ def tcp_segments(namespaces):
 
 
 def network_use(stats):
-    """What the emulated network did since its counters were reset, from its stats."""
+    """The use of the emulated network since its counters were reset, from its stats."""
     switch, links = stats["switch"], stats["links"].values()
     losses = ("ring_drops", "send_failures", "pool_exhausted")
     return {
@@ -119,7 +121,7 @@ def site_link_bytes(stats):
 
 
 class Machine:
-    """Samples how busy all cores together are, so that any past interval can be asked for."""
+    """Samples how busy all cores together are, so that past intervals can be queried."""
 
     def __init__(self):
         self.cores = os.cpu_count()
@@ -147,8 +149,8 @@ class Machine:
             self._sample()
 
     def busy_core_seconds(self, begin_ns, end_ns):
-        """(core-seconds spent on anything, seconds) of the samples right around two instants, as
-        far as ticks can tell; (None, 0) when there are none."""
+        """(busy core-seconds, seconds) between the samples nearest to two instants, in the
+        resolution of ticks; (None, 0) when there are none."""
         if self._samples[-1][0] < end_ns:
             self._sample()
         samples = list(self._samples)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`multicast`: eight hosts with links of unequal rates behind a switch that knows groups, floods
-them, or drops them (multicast_lab.py).
+"""`multicast`: eight hosts with links of unequal rates behind a switch that snoops IGMP, floods
+groups, or drops them (multicast_lab.py).
 
-- An exchange (docs/selective.md) ends when all ranks have what is sent to them. Receivers that the
-  planner chooses by the links are measured against random ones (Orpheus) and against all to all.
-  Each contestant goes through its selections, one a round; `mean_s` is over whole cycles of them,
-  and every one is checked: each update has its receivers, and each pair meets.
-- all_reduce, and a broadcast from the first rank, beside Gloo.
+- Exchanges (docs/selective.md), which end when all ranks have the updates that are sent to them.
+  Receivers that the planner chooses by the links are compared with random ones (Orpheus) and with
+  all to all. Each contestant goes through its selections, one in each round. `mean_s` is the mean
+  over whole cycles, and each cycle is checked: each update has its receivers, and each pair meets.
+- all_reduce, and a broadcast from the first rank, compared with Gloo.
 
-`bound_s` is what the links need at least where the switch makes the copies, whoever sums, and
-whatever the selection of a share of 30 % (multicast_bounds.py). `over_own_bound` is over what the
-links need for the selections that were made, with the copies made where they were.
+`bound_s` is the least time that the links need if the switch makes the copies, whichever nodes sum,
+and whatever selection with a share of 30 % is used (multicast_bounds.py). `over_own_bound` is over
+the time that the links need for the contestant's own selections and kind of copies.
 """
 
 import itertools
@@ -41,13 +41,13 @@ COORDINATOR, COORDINATOR_RATE_BITS = "c0", 10**9
 SWITCHES = ("snoop", "flood", "drop")
 SWITCH_WORDS = {"snoop": "snoops", "flood": "floods", "drop": "drops groups"}
 BOUND_SHARE = 0.3
-# Of whole cycles of selections. Groups are tried for in the rounds before.
+# How many whole cycles of selections are measured. Trials of groups are in the rounds before.
 CYCLES = 3
 QUICK_CYCLES = 1
 CYCLE = taking_part.FRESHNESS + 1
 WARM_UP = 2
 ROUND_SECONDS = 60
-# Behind a switch that does not snoop, what shows what it costs is enough.
+# The contestants behind switches that do not snoop, which are enough to show the costs.
 ELSEWHERE = r"gradplane-(p30|sharded|star)(-multicast)?"
 QUICK = r"gradplane-(p30|p30-random|all|sharded(-multicast)?)"
 
@@ -76,7 +76,7 @@ def label(of_case):
 
 
 def group_of(of_case):
-    """Cases for which the same contestants can stay up."""
+    """A key that is equal for cases in which the same contestants can stay up."""
     return SWITCHES.index(of_case["switch"]), of_case["op"] == taking_part.EXCHANGE
 
 
@@ -105,16 +105,16 @@ def bound_s(of_case):
 
 
 class Turns:
-    """The rounds of one contestant in a case, and who sent in each of them."""
+    """The rounds of one contestant in a case, and the senders in each of them."""
 
     def __init__(self, lab, contestant, of_case, machine):
         self._lab, self._contestant = lab, contestant
         self._case, self._machine = of_case, machine
         self.series = harness.Series(contestant.name)
-        self.senders = []  # of each round that counts, if it is an exchange
+        self.senders = []  # for each round that counts, if it is an exchange
 
     def take(self, step):
-        """One round; a step below 0 is a warm-up. Again while ranks begin it late."""
+        """Makes one round, and repeats it while ranks begin late. A step below 0 is a warm-up."""
         mine = self.series
         if mine.failure:
             return
@@ -182,8 +182,8 @@ def exchange_result(entry, all_senders, multicast):
 
 
 def with_ratios(entries):
-    """Of the entries of one case: how many times as fast a row is as random receivers, as all to
-    all, as the same without groups, and as Gloo. All else is alike."""
+    """Adds to the entries of one case how many times as fast they are as random receivers, as all
+    to all, as the same without groups, and as Gloo. All else is equal."""
     times = {e["contestant"]: e["mean_s"] for e in entries if "failure" not in e}
     for entry in (e for e in entries if "failure" not in e):
         alone = entry["contestant"].removesuffix(taking_part.SUFFIX)
@@ -219,8 +219,8 @@ def measure_case(lab, of_case, up, options, machine):
 
 
 def measure_group(group, options, machine, done):
-    """Cases with the same contestants; calls `done` with the entries of each. Gives {contestant:
-    why all its entries are void}."""
+    """Measures cases with the same contestants. Calls `done` with the entries of each case. Returns
+    {contestant: why all its entries are void}."""
     chosen = [c for c in make_contestants(group[0]) if is_asked(c.name, group[0], options)]
     rates = group[0]["rates_bits_per_second"]
     by_host = {COORDINATOR: COORDINATOR_RATE_BITS}
@@ -253,13 +253,13 @@ def say(text):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     wanted = [c for c in make_cases(options.quick) if options.case.search(label(c))]
     entries = []
 
     def done(of_a_case):
         entries.extend(of_a_case)
-        if options.json:  # what is done is kept, whatever happens to the rest
+        if options.json:  # results are kept even if a later case fails
             settings = {"quick": options.quick, "repeats": options.repeats}
             report.write_json(options.json, report.document("multicast", entries, settings))
 
@@ -302,6 +302,6 @@ COLUMNS = (
 
 
 def draw(entries, folder):
-    import multicast_plots  # here alone, so that tables need no matplotlib
+    import multicast_plots  # only here, so that tables need no matplotlib
 
     return multicast_plots.draw_all(entries, folder, label)
