@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Who takes part in `multicast`: gradplane with and without groups, and Gloo. What a round does is
-the case's: `op` is set before it."""
+"""The contestants of `multicast`: gradplane with and without groups, and Gloo. The case decides
+what a round does, so set `op` before a round."""
 
 import contestants
 import multicast_bounds
@@ -10,7 +10,7 @@ from light_contestant import LightContestant
 MULTICAST = "multicast: {enabled: true}\n"
 SUFFIX = "-multicast"
 MEASURED = "-measured"
-# Of a message several rounds of gradplane's, as gradients are several buckets.
+# A message has several rounds of gradplane, as gradients have several buckets.
 ROUNDS = "rounds: {bytes: 256 KiB}\n"
 FRESHNESS = 4
 EXCHANGE = "exchange"
@@ -18,12 +18,12 @@ COLLECTIVES = ("all_reduce", "broadcast")
 
 
 class WrongSelection(contestants.ContestantError):
-    """What came is not what the selections promise."""
+    """The updates that came are not those of the selections."""
 
 
 class GroupsContestant(LightContestant):
-    """gradplane with a rank on each host but the first one, which coordinates. Where the name has
-    `-measured` no node knows the link of another one but by measuring it."""
+    """gradplane with a rank on each host but the first, which coordinates. If the name has
+    `-measured`, nodes know the links of others only by measuring them."""
 
     def __init__(self, name, plan, multicast, extra="", tells_links=True):
         super().__init__(name, ROUNDS + extra + (MULTICAST if multicast else ""), tells_links)
@@ -44,7 +44,7 @@ class GroupsContestant(LightContestant):
 
 class ExchangeContestant(GroupsContestant):
     """Ranks that exchange updates. `step` counts the steps of the program and chooses the
-    selection; `senders` is who sent to each rank in the last round."""
+    selection. `senders` has the ranks that sent to each rank in the last round."""
 
     def __init__(self, share, multicast, selection="links", freshness=FRESHNESS, tells_links=True):
         words = "all" if freshness == 0 else f"p{share:.0%}".rstrip("%")
@@ -69,7 +69,7 @@ class ExchangeContestant(GroupsContestant):
         return multicast_bounds.least_receivers(self.share, len(self.workers))
 
     def check(self, cycle):
-        """Raises WrongSelection unless the senders of the rounds of a cycle are as they must be."""
+        """Raises WrongSelection if the senders in the rounds of a cycle are not as they must be."""
         why = why_wrong(cycle, self.least_receivers())
         if why:
             raise WrongSelection(f"{self.name}: {why}")
@@ -84,8 +84,8 @@ def training_section(share, selection="links", freshness=FRESHNESS, average_ever
 
 
 def why_wrong(cycle, least):
-    """Empty when each update had its receivers in each round, and each pair met in the cycle.
-    `cycle` has the senders by round and receiver."""
+    """Why the senders of a cycle are wrong; empty when each update had its receivers in each round,
+    and each pair met in the cycle. `cycle` has the senders by round and receiver."""
     ranks = len(cycle[0])
     for number, senders in enumerate(cycle):
         for rank, copies in enumerate(multicast_bounds.sent_copies(senders, False)):
@@ -99,7 +99,7 @@ def why_wrong(cycle, least):
 
 
 class GlooContestant(contestants.GlooContestant):
-    """Without a rank on the first host, either."""
+    """Gloo, also without a rank on the first host."""
 
     first_host_is_server = True
     op = "all_reduce"
@@ -109,7 +109,8 @@ class GlooContestant(contestants.GlooContestant):
 
 
 def exchanging():
-    """Each with groups and without, so that the two are neighbours in a table."""
+    """The contestants of exchanges. Each is there without groups and with groups, so that the two
+    are neighbours in a table."""
     everything = (1.0, "links", 0)
     wanted = [(share, selection, FRESHNESS)
               for share in (0.3, 0.5) for selection in ("links", "random")]  # fmt: skip

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Hosts whose links have rates of their own, behind a switch that knows groups.
+"""Hosts whose links have different rates, behind a switch that treats groups as it is told.
 
 The switch is Linux bridges, because these snoop IGMP. Each direction of a link is a token bucket
 that counts all bytes of the wire, as gradplane does.
@@ -12,26 +12,26 @@ import emulated_lab
 import netlab
 from netlab import ip_batch, run_command
 
-# Daemons whose turn it is not are stopped and answer no question of the switch, which must not
-# forget them. The bridge counts in hundredths of a second.
+# Daemons of other contestants are stopped and do not answer the querier, so memberships last long.
+# The bridge counts in hundredths of a second.
 MEMBERSHIP_CENTISECONDS = 100 * 3600
 DEVICES = {"up": "u", "down": "d"}  # which end of the switch carries a direction
 
 
 def wire_bytes(counted):
-    """Of frames that a device has sent, with preamble, gap and checksum."""
+    """The bytes on the wire of frames that a device has sent, with preamble, gap and checksum."""
     return counted["bytes"] + emulated_lab.FRAME_OVERHEAD_BYTES * counted["packets"]
 
 
 def links_of(listing, drops, hosts):
-    """What the links of the hosts have carried, from `ip -s -j link` and the drops by device."""
+    """The counters of the hosts' links, from `ip -s -j link` and the drops by device."""
     sent = {entry["ifname"]: entry["stats64"]["tx"] for entry in listing}
     return {
         host: {
             way: {
                 "sent_wire_bytes": wire_bytes(sent[f"{device}-{host}"]),
                 "queue_drops": drops.get(f"{device}-{host}", 0),
-                # A token bucket tells neither.
+                # A token bucket counts neither.
                 "deepest_queue_bytes": 0,
                 "last_data_arrival_ns": 0,
             }
@@ -42,15 +42,16 @@ def links_of(listing, drops, hosts):
 
 
 def since(now, before):
-    """The same tree of numbers, less what they were."""
+    """A tree of numbers with the differences `now` - `before`."""
     if isinstance(now, dict):
         return {key: since(value, before[key]) for key, value in now.items()}
     return now - before
 
 
 class MulticastLab(netlab.Lab):
-    """As an EmulatedLab to the harness. `rates` are in bits per second, by host; both directions of
-    a link have the same, because a daemon knows one rate of a node."""
+    """A lab with the interface of EmulatedLab that the harness uses. `rates` are in bits per
+    second, by host. Both directions of a link have the same rate, because a daemon knows one rate
+    of a node."""
 
     def __init__(self, run, rates, multicast):
         links = {name: netlab.Link(rate) for name, rate in rates.items()}

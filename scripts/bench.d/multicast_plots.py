@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The plots of `multicast`: for each case a bar for each contestant, its mean time over the bound.
-SVG."""
+"""Plots `multicast` as SVG: for each case a bar for each contestant, its mean time over the
+bound."""
 
 import plots
 import report
@@ -9,7 +9,7 @@ from plots import plt
 
 
 def draw_all(entries, folder, label):
-    """Files made."""
+    """Draws all figures. Returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for case in report.unique(entry["case"] for entry in entries):
@@ -21,7 +21,7 @@ def draw_all(entries, folder, label):
 
 
 def draw(entries, title, path):
-    """Ordered by time; those with groups have a colour of their own."""
+    """Draws the bars in order of time. Contestants with groups have their own colour."""
     entries = sorted(entries, key=lambda entry: entry["mean_s"])
     figure, axes = plt.subplots(figsize=(8, 1 + 0.3 * len(entries)))
     for row, entry in enumerate(entries):

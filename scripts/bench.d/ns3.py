@@ -3,9 +3,9 @@
 """`ns3`: N senders push M bytes each to one receiver in ns-3, an independent model of links,
 queues, IP and TCP. gradplane's engine runs in it unchanged (tests/ns3), next to ns-3's own TCP.
 
-Time is virtual: nothing that runs beside it can disturb it, and nothing is said of processors. The
-rounds of a contestant follow each other over connections that are up, after a pause. A push ends
-when the receiver has all of it; its bound is that of the contestant's own packets.
+Time is virtual, so other programs cannot disturb it, and it says nothing of CPUs. The rounds of a
+contestant follow each other over open connections, after a pause. A push ends when the receiver has
+all of it. Its bound is computed with the contestant's own packets.
 """
 
 import concurrent.futures
@@ -109,7 +109,7 @@ def blank(contestant, case):
 
 
 def result(contestant, case, said):
-    """Of what one run of ns3_incast has said. Drops and marks are those of a round."""
+    """An entry from the output of one run of ns3_incast. Drops and marks are per round."""
     rounds, bound = said["rounds"], said["bound_s"]
     entry = {**blank(contestant, case), "bound_s": bound, "runs": len(rounds)}
     if said["failure"] or said["drops_elsewhere"]:
@@ -181,11 +181,11 @@ def tables(entries):
 
 
 def draw(entries, folder):
-    """For each queue: time over bound against the number of senders. SVG."""
+    """Plots, for each queue, time over bound against the number of senders, as SVG."""
     made = []
     shown = [entry for entry in entries if "failure" not in entry]
     for marks in sorted({entry["case"]["mark_bytes"] > 0 for entry in shown}):
-        import plots  # here alone, so that tables need no matplotlib
+        import plots  # only here, so that tables need no matplotlib
 
         folder.mkdir(parents=True, exist_ok=True)
         mine = [entry for entry in shown if (entry["case"]["mark_bytes"] > 0) == marks]
@@ -196,7 +196,7 @@ def draw(entries, folder):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     if not PROGRAM.exists():
         raise harness.BenchError(
             f"{PROGRAM} is not there: meson found no ns-3 when it set up build/; install "
@@ -210,7 +210,7 @@ def run(options):
     rounds = options.repeats or ROUNDS
     begun, found = time.monotonic(), {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        # The longest first, so that none is left alone at the end.
+        # The longest runs begin first, so that none runs alone at the end.
         order = sorted(range(len(wanted)), key=lambda i: -wanted[i][1]["senders"])
         waiting = {pool.submit(measure, *wanted[i], rounds): i for i in order}
         for done in concurrent.futures.as_completed(waiting):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The daemons of a contestant, and ranks of an unmodified PyTorch program that do as they are
-told (tests/peers/paired_ranks.py), on this host or on two hosts that a veth pair joins."""
+"""The daemons of a contestant, and ranks of an unmodified PyTorch program that follows commands
+(tests/peers/paired_ranks.py), on this host or on two hosts that a veth pair joins."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(process):
-    """User and system time so far."""
+    """User and system time of a process so far."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
@@ -39,9 +39,9 @@ def resident_bytes(process):
 
 
 class Running:
-    """A contestant's daemons and the ranks of its jobs. Ends all that it started.
+    """A contestant's daemons and the ranks of its jobs, as a context. It ends all that it started.
 
-    Each job finds itself at a port of its own, from `port` on.
+    The ranks of each job meet at a port of their own, from `port` on.
     """
 
     def __init__(self, contestant, ranks, jobs, port, logs):
@@ -138,11 +138,11 @@ class Running:
             )  # fmt: skip
 
     def _meeting(self):
-        """Where rank 0 is found."""
+        """The address of rank 0."""
         return veth_path.MEETING_ADDRESS.format(1) if self._hosts else "127.0.0.1"
 
     def _interface(self):
-        """Gloo's. Beside daemons it carries nothing that is timed."""
+        """The interface of Gloo. With daemons Gloo carries nothing that is timed."""
         if self._hosts is None:
             return "lo"
         return veth_path.MEETING if self._contestant.nodes else veth_path.DATA
@@ -159,11 +159,12 @@ class Running:
         return json.loads(line)
 
     def resident_bytes(self):
-        """Of all daemons."""
+        """The resident memory of all daemons."""
         return sum(map(resident_bytes, self.daemons))
 
     def ask(self, command):
-        """(seconds of rank 0, whether all ranks had the right sums, cores of daemons and ranks)."""
+        """Sends a command to all ranks. Returns (seconds of rank 0, whether all ranks had correct
+        sums, cores used by daemons and ranks)."""
         begun = time.monotonic()
         before = [sum(map(cpu_seconds, group)) for group in (self.daemons, self.ranks)]
         for rank in self.ranks:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Plots of a benchmark's entries: time over the bound against what was varied. SVG."""
+"""Plots a benchmark's entries as SVG: time over the bound against the parameter that was varied."""
 
 import itertools
 
@@ -10,10 +10,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-# Text stays text: as outlines of letters a plot takes twice as many bytes.
+# Text is not converted to outlines, with which a plot would take twice as many bytes.
 matplotlib.rcParams["svg.fonttype"] = "none"
 
-# What is varied, and how a value of it reads.
+# The parameters that are varied, each with a function that formats a value.
 AXES = {
     "bytes": cases.size_text,
     "loss": lambda loss: f"{loss * 100:g} %",
@@ -28,13 +28,13 @@ TITLES = {
 }
 COLOURS = ("#1b6ca8", "#5aa9e6", "#e07a5f", "#d9a441", "#81b29a", "#6d597a", "#9a8c98", "#2f3e46",
            "#c9184a", "#7cb518", "#8d5524", "#00a6a6", "#ff70a6", "#4b3fae")  # fmt: skip
-# What is slower than this in ns-3 leaves the plot: it would squeeze all others into one line.
+# Slower contestants of ns-3 are cut off, because they would squeeze all others into one line.
 MOST_OF_SENDERS = 15
 PLAIN_TICKS = (1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500)
 
 
 def series_along(entries, key):
-    """For the key: groups of cases that differ in it alone, with at least three values."""
+    """Groups of entries whose cases differ only in `key`, with at least three values of it."""
     groups = {}
     for entry in entries:
         fixed = {k: v for k, v in entry["case"].items() if k not in (key, "queue_bytes")}
@@ -49,7 +49,7 @@ def series_along(entries, key):
 
 
 def label_ratios(axes, most=float("inf")):
-    """A logarithmic axis of times over the bound, up to `most`, with numbers that people use."""
+    """Makes a logarithmic axis of times over the bound, up to `most`, with round numbers."""
     axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
     axes.set_yscale("log")
     low, high = 0.9, min(most, axes.get_ylim()[1])
@@ -61,7 +61,8 @@ def label_ratios(axes, most=float("inf")):
 
 
 def draw_senders(entries, title, path):
-    """Of `ns3`: a column for each number of senders, a line for each contestant; TCP is dashed."""
+    """Draws `ns3`: a column for each number of senders, a line for each contestant. TCP is dashed.
+    """
     figure, axes = plt.subplots(figsize=(8, 4))
     senders = sorted({entry["case"]["senders"] for entry in entries})
     names = list(dict.fromkeys(entry["contestant"] for entry in entries))
@@ -84,7 +85,7 @@ def draw_senders(entries, title, path):
 
 
 def draw(group, key, path):
-    """A column for each value of `key`, a line for each contestant."""
+    """Draws a column for each value of `key`, and a line for each contestant."""
     figure, axes = plt.subplots(figsize=(8, 4))
     values = sorted({entry["case"][key] for entry in group})
     names = list(dict.fromkeys(entry["contestant"] for entry in group))
@@ -110,12 +111,12 @@ def draw(group, key, path):
 
 
 def neutral(key):
-    """The title does not tell the first case's value of what is varied."""
+    """Values that leave the varied parameter out of the title."""
     return {"loss": 0, "loss_model": "none"} if key == "loss" else {}
 
 
 def draw_all(name, entries, folder):
-    """The files made."""
+    """Draws all figures. Returns the files."""
     made = []
     folder.mkdir(parents=True, exist_ok=True)
     for key in AXES:

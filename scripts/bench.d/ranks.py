@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Commands to the ranks of a contestant, and their answers: a line of JSON each, over FIFOs.
+"""Sends commands to the ranks of a contestant and takes their answers, as lines of JSON over FIFOs.
 
 FOLDER/rank-R.in and FOLDER/rank-R.out belong to rank R. Times are CLOCK_MONOTONIC nanoseconds.
 
@@ -14,10 +14,9 @@ FOLDER/rank-R.in and FOLDER/rank-R.out belong to rank R. Times are CLOCK_MONOTON
   {"do": "end"}, or the end of the FIFO: the rank leaves
   what went wrong        <- {"rank": R, "error": text}, and the rank leaves
 
-Options of a round: "buckets": n (torch), "op": "push" (the parameter server), "broadcast" of what
-rank 0 has (torch, gradplane) or "exchange" with the receivers of "selection": n (gradplane; the
-answer has the ranks whose updates came, "senders"), "spoil": true (breaks the result before it is
-checked, for tests of the check).
+Options of a round: "buckets": n (torch); "op": "push" (parameter server), "broadcast" from rank 0
+(torch, gradplane) or "exchange" with "selection": n (gradplane; the answer has "senders", the ranks
+whose updates came); "spoil": true (breaks the result before the check, for tests of the check).
 """
 
 import contextlib
@@ -32,8 +31,8 @@ POLL_SECONDS = 0.5
 
 
 class Ranks:
-    """The FIFOs of all ranks. A FIFO is held open for both directions here: so opening blocks
-    nobody, and a rank sees the end of its commands when this process is gone."""
+    """The FIFOs of all ranks. This process has each open for both directions. So open() does not
+    block, and a rank sees the end of its commands when this process ends."""
 
     def __init__(self, folder, names):
         self.folder = pathlib.Path(folder)
@@ -61,7 +60,7 @@ class Ranks:
             os.write(self._commands[name], line)
 
     def collect(self, seconds, why_dead=lambda: ""):
-        """One answer of every rank, in their order; an error where none came in time, or where
+        """One answer of every rank, in their order. It is an error if none came in time, or if
         `why_dead` says that none can come any more."""
         deadline = time.monotonic() + seconds
         found = {}
@@ -71,7 +70,7 @@ class Ranks:
         while len(found) < len(self.names) and not trouble:
             left = deadline - time.monotonic()
             trouble = why_dead() if left > 0 else f"no answer within {seconds:g} s"
-            # What a process said last is read even if it has ended since.
+            # The last answer of a process is read even if the process has ended since.
             self._read(0 if trouble else min(left, POLL_SECONDS), found)
         missing = trouble or "no answer"
         return [found.get(name, {"rank": name, "error": missing}) for name in self.names]

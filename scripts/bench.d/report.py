@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What a benchmark has found: JSON for programs, tables for people, plots for the documentation."""
+"""Reports the results of a benchmark: as JSON for programs, and as tables for people."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def commit():
-    """The commit of this tree, with + where files have changed since."""
+    """The commit of this tree, with + if files have changed since."""
 
     def git(*words):
         done = subprocess.run(
@@ -50,13 +50,13 @@ def milliseconds(seconds):
 
 
 def machine_text(entry):
-    """The share of all cores that anything was busy on."""
+    """The share of all cores that was busy."""
     share = entry["machine_busy"]
     return "?" if share is None else f"{share * 100:.0f} %"
 
 
 def hosts_text(entry):
-    """Cores that the busiest host took, and a host on average."""
+    """The cores that the busiest host used, and the mean over the hosts."""
     hosts = [cores for name, cores in entry["cpu"].items() if name != meters.SWITCH]
     return f"{max(hosts):.2f} / {statistics.mean(hosts):.2f} cores" if hosts else "-"
 
@@ -69,7 +69,7 @@ def interval_text(interval):
     return "-".join(milliseconds(seconds) for seconds in interval) if interval else "-"
 
 
-# Above this share of frames that came over 1 ms late the network was not what the case says.
+# If a larger share of frames came over 1 ms late, the network was not as the case describes it.
 LATE_SHARE = 0.02
 
 # The last column of a table takes the remarks.
@@ -99,13 +99,13 @@ def share_text(share):
 
 
 def closes_text(entry):
-    """Rounds that closed before they were complete, of all that were measured."""
+    """The rounds that closed before they were complete: early / by deadline."""
     if entry["missing_share"] is None:
         return "-"
     return f"{entry['rounds_closed_early']} / {entry['rounds_closed_deadline']}"
 
 
-# Of rounds that may lack something.
+# Columns for rounds that may lack something.
 TOLERANT_COLUMNS = (
     *COLUMNS[: -len(CPU_COLUMNS)],
     ("missing", lambda e: share_text(e["missing_share"])),
@@ -116,7 +116,7 @@ TOLERANT_COLUMNS = (
 
 
 def remarks(entry):
-    """What must be known before a row is believed."""
+    """Reasons for which the results of a row may not be trusted."""
     late = entry["late_frames_share"]
     found = []
     if entry["cpu_bound"]:
@@ -131,8 +131,8 @@ def remarks(entry):
 
 
 def table(entries, columns=COLUMNS, label=cases.label):
-    """Markdown: a heading for each case, a row for each contestant. A contestant that failed says
-    why; one that ran out of processor says so."""
+    """Markdown: a heading for each case, a row for each contestant. The row says if a contestant
+    has failed, and why, or if CPUs were its limit."""
     lines = []
     for case in unique(entry["case"] for entry in entries):
         mine = [entry for entry in entries if entry["case"] == case]
@@ -153,7 +153,7 @@ def table(entries, columns=COLUMNS, label=cases.label):
 
 
 def local_table(entries, columns, label):
-    """The same of cases without a network, whose contestants have no remarks but wrong sums."""
+    """The same for cases without a network, where the only remark is that sums were wrong."""
     lines = []
     for case in unique(entry["case"] for entry in entries):
         lines += ["", f"**{label(case)}**", "",
@@ -179,4 +179,4 @@ def write_json(path, content):
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
     whole = pathlib.Path(f"{path}.new")
     whole.write_text(json.dumps(content, indent=1) + "\n")
-    whole.rename(path)  # whoever ends us, the file is whole
+    whole.rename(path)  # so the file is complete even if this process is killed

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Makes tables and plots of what `scripts/bench NAME --json FILE` has written. Measures nothing.
+"""Makes tables and plots from files of `scripts/bench NAME --json FILE`. It measures nothing.
 
-Several files of one benchmark become one set of tables. Where two have the same contestant in the
-same case, that of the later file counts, which is said. So is it when the rows of a case are of
-different files: they were not measured in the same minutes.
+Several files of one benchmark become one set of tables. If two have the same contestant in the same
+case, the later file counts. Notes say so, and also if the rows of a case come from different files,
+because they were not measured at the same time.
 
-`--summary FOLDER --samples WHERE` writes what the repository keeps of each file: see summary.py.
+`--summary FOLDER --samples WHERE` writes the summary of each file that the repository keeps: see
+summary.py.
 """
 
 import argparse
@@ -26,7 +27,7 @@ MAX_FILE_BYTES = 256 << 20
 
 
 class SavedError(Exception):
-    """A file that is no result of a benchmark, or of another one: says which, and why."""
+    """A file is no result of a benchmark, or of another one. The message says which, and why."""
 
 
 def parse_arguments(words):
@@ -46,7 +47,7 @@ def parse_arguments(words):
 
 
 def load(path):
-    """One document, as report.document() makes it."""
+    """Loads one document of report.document()."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise SavedError(f"{path}: more than {MAX_FILE_BYTES >> 20} MiB")
@@ -69,7 +70,7 @@ def load(path):
 
 
 def load_all(paths):
-    """{path: document}; all of one benchmark."""
+    """Loads {path: document}. All must be of one benchmark."""
     documents = {path: load(path) for path in paths}
     names = {document["benchmark"] for document in documents.values()}
     if len(names) > 1:
@@ -99,7 +100,7 @@ class Merged:
 
 
 def notes(documents, merged, label):
-    """Markdown: what was measured with which code, and what in one table is of several files."""
+    """Markdown: which code each file measured, and which tables have rows of several files."""
     lines = []
     for path, document in documents.items():
         machine, settings = document.get("machine", {}), document.get("settings", {})
@@ -120,7 +121,7 @@ def notes(documents, merged, label):
 
 
 def summarise(options, documents, benchmark):
-    """The files made: a summary of each document."""
+    """Writes a summary of each document. Returns the files."""
     made = []
     for path, document in documents.items():
         entries = [benchmark.restate(entry) for entry in document["cases"]]

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`selective`: DDP training on eight hosts whose ranks exchange their updates with some of the
-others (docs/selective.md), beside exact sums, the preset `ltp`, and local SGD, until it is as good
-as asked for. In one case a rank computes slower, in the other one links are unequal. The network is
-that of `multicast`, with a switch that snoops, and what is measured and how is as in `train`.
+"""`selective`: DDP training on eight hosts until it reaches a target. The ranks exchange their
+updates with some of the others (docs/selective.md), compared with exact sums, the preset `ltp`, and
+local SGD. In one case a rank computes slower, in the other one links are unequal. The network is
+that of `multicast`, with a switch that snoops. Measurements are as in `train`.
 
-Replicas differ between averages. So the parameters are those after an exact mean, which all
-contestants but the exact ones take at the end of each epoch at the latest; its time counts, and all
+Replicas differ between averages. So parameters are evaluated after an exact mean, which all
+contestants but the exact ones take at the latest at the end of each epoch. Its time counts, and all
 replicas must have the same bits then. Local SGD has no gradients on the network, but a mean of the
-parameters each few steps. It goes over gradplane, too.
+parameters every few steps. It goes over gradplane, too.
 
-`bound_s` is what an all-reduce of the gradients takes at least, with nothing for the computation.
+`bound_s` is the least time of an all-reduce of the gradients, without computation.
 """
 
 import dataclasses
@@ -36,10 +36,10 @@ from train_run import train as train_once
 DESCRIPTION = __doc__
 MODEL = "digits-small"
 STEPS = 12  # of an epoch
-COMPUTE_MS = 60  # of each step, which leaves the processors to the network
+COMPUTE_MS = 60  # in each step, as a pause that leaves the CPUs to the network
 SLOW_RANK, SLOW_FACTOR = 1, 3
 EQUAL_MBIT = 50
-# Divide the steps of an epoch.
+# They must divide the steps of an epoch.
 LOCAL_STEPS = (4, 12)
 MODES = {"selective-bsp": "", "selective-ssp": "ssp-"}
 RUN_SECONDS = 240
@@ -149,7 +149,7 @@ def is_asked(name, options):
 
 
 def with_case(contestant, of_case):
-    """It computes as the case says."""
+    """The contestant with the computing times of the case."""
     options = ["--compute-ms", str(of_case["compute_ms"])]
     if of_case["slow_rank"] is not None:
         options += ["--slow", str(of_case["slow_rank"])]
@@ -162,7 +162,7 @@ def is_selective(contestant):
 
 
 def failure_of(contestant, runs):
-    """Why the runs of one who should have exchanged updates do not count; else empty."""
+    """Why runs do not count that should have exchanged updates; else empty."""
     exchanged = all(run.exchanged for run in runs)
     if is_selective(contestant) and not exchanged:
         return "no update was exchanged"
@@ -185,7 +185,7 @@ def result(contestant, of_case, runs, failure, cores):
 
 
 def with_ratios(entries):
-    """How many times as fast a row is as exact sums, to the target and in a step."""
+    """Adds how many times as fast each entry is as exact sums, to the target and in a step."""
     exact = next((e for e in entries if e["contestant"] == EXACT and "failure" not in e), None)
     for entry in (e for e in entries if exact and "failure" not in e):
         entry["step_over_exact"] = exact["mean_step_s"] / entry["mean_step_s"]
@@ -195,7 +195,7 @@ def with_ratios(entries):
 
 
 def measure(of_case, chosen, options, machine):
-    """The entries of one case: all seeds of all contestants in turn."""
+    """The entries of one case. Runs all seeds of all contestants in turn."""
     runs, failures = {c.name: [] for c in chosen}, {}
     name = f"se{os.getpid() % 100000}"
     with MulticastLab(name, of_case["rate_bits_per_second"], "snoop") as lab:
@@ -219,7 +219,7 @@ def measure(of_case, chosen, options, machine):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     cli = peers.Contestant("none").build / "control/cli/gradplane"
     modes = [mode for mode in MODES if is_accepted(mode, cli)]
     chosen = [c for c in make_contestants(modes) if is_asked(c.name, options)]
@@ -229,7 +229,7 @@ def run(options):
         for of_case in make_cases(options.quick):
             if chosen and options.case.search(label(of_case)):
                 entries += measure(of_case, chosen, options, machine)
-            if options.json:  # what is done is kept, whatever happens to the rest
+            if options.json:  # results are kept even if a later case fails
                 document = report.document("selective", entries, settings)
                 report.write_json(options.json, document)
     return entries
@@ -263,6 +263,6 @@ COLUMNS = (
 
 
 def draw(entries, folder):
-    import train_plots  # here alone, so that tables need no matplotlib
+    import train_plots  # only here, so that tables need no matplotlib
 
     return train_plots.draw_all(entries, folder, label, slug)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What a benchmark shows of its entries: tables, an overview and plots, each as its module has them
-or as all benchmarks of rounds have them."""
+"""Shows the entries of a benchmark: as tables, an overview and plots. A module may have its own;
+otherwise they are those of all benchmarks with rounds."""
 
 import importlib
 
 import cases
 import report
 
-# Each is a module: DESCRIPTION, and either run(options), which gives the entries, or what
-# bench.measure() asks for.
+# Each is a module. It has DESCRIPTION, and either run(options), which returns the entries, or what
+# bench.measure() needs.
 NAMES = (
     "allreduce", "incast", "incast-sim", "ltp", "interleave", "interleave-simulated", "train",
     "accuracy", "ns3", "wan", "wan-train", "multicast",
@@ -25,13 +25,14 @@ def cell(entry):
 
 
 def told_by(text):
-    """The text of an entry that has one; else a dash."""
+    """A function that returns the text of an entry, or a dash if it has failed or is missing."""
     return lambda entry: "-" if entry is None or "failure" in entry else text(entry)
 
 
 class Shown:
-    """A module may have COLUMNS, label(case), restate(entry), tables(entries), draw(entries,
-    folder), and MORE_OVERVIEWS: pairs of a title and the text of an entry's cell."""
+    """Shows a benchmark. Its module may have COLUMNS, label(case), restate(entry), tables(entries),
+    draw(entries, folder), and MORE_OVERVIEWS: pairs of a title and a function for the text of a
+    cell."""
 
     def __init__(self, name):
         self.name = name
@@ -39,7 +40,7 @@ class Shown:
         self.label = getattr(self.module, "label", cases.label)
 
     def restate(self, entry):
-        """An entry of a file as the code of today would have written it, as far as it can."""
+        """An entry of a file, brought as far as possible to the form that today's code writes."""
         return self.module.restate(entry) if hasattr(self.module, "restate") else entry
 
     def tables(self, entries):
@@ -53,9 +54,9 @@ class Shown:
         return not hasattr(self.module, "tables")
 
     def overview(self, entries):
-        """Markdown: a row for each case, a column for each contestant, and in it the median and the
-        p99 over the bound. A star stands where the processors were the limit, a dash where the
-        contestant was thrown out or not asked."""
+        """Markdown: a row for each case, a column for each contestant, and in the cells the median
+        and the p99 over the bound. A star means that CPUs were the limit, a dash that the
+        contestant has failed or did not take part."""
         parts = [self._overview(entries, cell)]
         for title, text in getattr(self.module, "MORE_OVERVIEWS", ()):
             parts += [f"**{title}**\n", self._overview(entries, told_by(text))]
@@ -76,9 +77,9 @@ class Shown:
         return "\n".join(lines) + "\n"
 
     def draw(self, entries, folder):
-        """Files made; none when there is nothing that a plot could show."""
+        """Draws the plots. Returns the files; none if there is nothing to plot."""
         if hasattr(self.module, "draw"):
             return self.module.draw(entries, folder)
-        import plots  # here alone, so that tables need no matplotlib
+        import plots  # only here, so that tables need no matplotlib
 
         return plots.draw_all(self.name, entries, folder)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What the repository keeps of a measurement: the quantiles and totals of each row, not its
-samples. A clone then costs kilobytes, and the samples stay with the file of --json."""
+"""Writes the summary of a measurement that the repository keeps: the quantiles and totals of each
+row, without samples. So a clone needs only kilobytes. The samples are in the file of --json."""
 
 import json
 import pathlib
@@ -28,7 +28,7 @@ def rounded(value):
 
 
 def row(entry):
-    """A contestant in a case: the reason if it was thrown out, else its numbers."""
+    """The row of a contestant in a case: why it has failed, or its numbers."""
     found = {"contestant": entry["contestant"]}
     if "failure" in entry:
         return {**found, "failure": entry["failure"].splitlines()[0]}
@@ -44,7 +44,7 @@ def row(entry):
 
 
 def text(document, entries, label, samples):
-    """JSON with a line for each row. `samples` says where the file with the samples is."""
+    """JSON with a line for each row. `samples` is the place of the file with the samples."""
     head = {key: document[key] for key in ("benchmark", "commit", "machine", "settings")
             if key in document}  # fmt: skip
     cases = {}
@@ -69,7 +69,7 @@ def text(document, entries, label, samples):
 
 
 def write(folder, path, document, entries, label, samples):
-    """The summary of the file `path`, under the same name in `folder`."""
+    """Writes the summary of the file `path` under the same name to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / pathlib.Path(path).name
     if made.exists() and made.samefile(path):

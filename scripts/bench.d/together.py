@@ -7,7 +7,7 @@ import netlab
 
 
 class Contestants:
-    """Those of one lab. One that fails in a case is started anew for the next."""
+    """The contestants of one lab. One that fails in a case is started anew for the next."""
 
     def __init__(self, lab, chosen, case, logs):
         self._lab, self._rate_bits, self._logs = lab, case["rate_bits_per_second"], logs
@@ -17,7 +17,7 @@ class Contestants:
         self.troubles = {}  # name: what makes all its results void
 
     def start_missing(self):
-        """Those that are up."""
+        """Starts contestants that are not up. Returns those that are."""
         self.failures = {}
         for contestant in self._chosen:
             if contestant.name in self._up:
@@ -34,12 +34,12 @@ class Contestants:
         return list(self._up.values())
 
     def give_up(self, name):
-        """Ends one whose failure is known: how it leaves says nothing of the cases before."""
+        """Ends a contestant that has failed. How it ends does not make earlier cases void."""
         self.end(name)
         self.troubles.pop(name, None)
 
     def end(self, name):
-        """Ends one; what it says then makes all of its results void."""
+        """Ends a contestant. If it reports trouble, all of its results are void."""
         try:
             troubles = self._up.pop(name).end()
         except (OSError, RuntimeError) as problem:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`train`: DDP training on four hosts until it is as good as asked for, over Gloo and gradplane.
+"""`train`: DDP training on four hosts until it reaches a target, over Gloo and over gradplane.
 
 Every contestant trains the same network from the same start with the same data in the same order,
-at the same learning rate (train_job.py); only who sums the gradients differs. Whole trainings are
-interleaved: every contestant with seed 1, then with seed 2, in an order that rotates. Time to
-target and final value are medians over the seeds; `median_s`, `p99_s` and the like are of all
+at the same learning rate (train_job.py). Only the summation of gradients differs. Whole trainings
+are interleaved: every contestant with seed 1, then with seed 2, in an order that rotates. Time to
+target and final value are medians over the seeds. `median_s`, `p99_s` and the like are over all
 iterations of all seeds.
 
-`bound_s` is that of the all-reduce of an iteration's gradients, with nothing for the computation,
-which four ranks share the processors of one machine for; so no iteration can be at the bound, and
-`local_step_s` says how long one takes without any network.
+`bound_s` is the bound of the all-reduce of an iteration's gradients, without computation. Four
+ranks share the CPUs of one machine, so no iteration can reach the bound. `local_step_s` says how
+long an iteration takes without a network.
 """
 
 import os
@@ -32,26 +32,26 @@ RATE_MBIT = 200
 SEEDS = 3
 QUICK_EPOCHS = 7  # the first seed's digits are at the target after 6
 RUN_SECONDS = 300
-# What each model is, and how good is good enough: for the text 2.58 nats, which is where a run is
-# after about 70 % of its epochs. Knowing only how often each character is gives 3.35.
+# The models and their targets. For the text the target is 2.58 nats, which a run reaches after
+# about 70 % of its epochs. The frequencies of characters alone give 3.35.
 MODELS = {
     "digits": {"epochs": 9, "bytes": 1_482_120, "measure": "accuracy", "target": 0.95},
     "digits-small": {"epochs": 9, "bytes": 388_440, "measure": "accuracy", "target": 0.95},
     "text": {"epochs": 12, "bytes": 2_136_208, "measure": "loss", "target": 2.58},
 }
-TRAINED = ("digits", "text")  # here; `selective` has another
+TRAINED = ("digits", "text")  # the models of `train`; `selective` has another
 
 
 def make_contestants(quick):
     gloo = ("cubic",) if quick else ("reno", "cubic", "bbr")
     ours = ("sharded",) if quick else ("sharded", "star")
     found = [Contestant(f"gloo-{cc}", cc=cc) for cc in gloo]
-    # With the star the first host is the root, and has a rank as all have.
+    # With the star the first host is the root. It has a rank, as all hosts have.
     found += [Contestant(f"gradplane-{plan}", plan=plan) for plan in ours]
     return found if quick else found + [tolerant(*words) for words in TOLERANT]
 
 
-# What `accuracy` models, over gradplane's own rounds.
+# The settings that `accuracy` models, here with gradplane's real rounds.
 TOLERANT = (
     ("ltp", "preset: ltp", "zero"),
     ("ltp", "preset: ltp", "rescale"),
@@ -92,7 +92,7 @@ def label(case):
 
 
 def slug(case, name_of=label):
-    """The label as the name of a file."""
+    """The name of a file for the label of a case."""
     return re.sub(r"[^a-z0-9.]+", "-", name_of(case).lower().replace("%", ""))
 
 
@@ -101,7 +101,7 @@ def is_rising(case):
 
 
 def seconds_to_target(case, curve):
-    """When an epoch first ended with what is asked for; None when none did."""
+    """When an epoch first ended with the target; None when none did."""
     for seconds, value in curve:
         if value >= case["target"] if is_rising(case) else value <= case["target"]:
             return seconds
@@ -109,7 +109,7 @@ def seconds_to_target(case, curve):
 
 
 def failure_of(runs):
-    """Why the runs do not count; empty when they do."""
+    """Why runs do not count; empty when they do."""
     if not all(run.identical for run in runs):
         return "replicas differ"
     for run in runs:
@@ -143,7 +143,7 @@ def costs(runs, cores):
     again = sum(run.retransmitted for run in runs)
     delivered = sum(run.delivered_frames for run in runs)
     return {
-        # Of an iteration.
+        # These are per iteration.
         "wire_bytes": int(statistics.median(run.wire_bytes / run.iterations for run in runs)),
         "cpu": {
             host: sum(run.cpu_seconds[host] for run in runs) / total
@@ -160,7 +160,7 @@ def costs(runs, cores):
 
 
 def over_seeds(to_target, finals):
-    """Medians and their 95 % intervals; none of the time to target where a seed has missed it."""
+    """Medians and their 95 % intervals. The time to target has none if a seed has missed it."""
     reached = None not in to_target
     return {
         "median_to_target_s": statistics.median(to_target) if reached else None,
@@ -198,13 +198,13 @@ def training_result(case, runs):
 
 
 def with_range(middle, low, high, text):
-    """A number and, where they differ, between which it lies."""
+    """A number, and its range if that is not a single value."""
     shown = text.format(middle)
     return shown if low == high else f"{shown} ({text.format(low)}-{text.format(high)})"
 
 
 def restate(entry):
-    """With statistics over the seeds from what each seed gave: older files have others."""
+    """An entry with statistics over the seeds computed anew, because older files have others."""
     if "curves" not in entry:
         return entry
     finals = [curve[-1][1] for curve in entry["curves"]]
@@ -229,8 +229,8 @@ def to_target(entry):
 
 
 def partial(entry):
-    """The rounds that lacked something."""
-    rounds = entry.get("rounds")  # files of before they were counted have none
+    """The share of rounds that lacked something."""
+    rounds = entry.get("rounds")  # older files do not have it
     return "-" if not rounds else f"{entry['partial_rounds'] / rounds:.0%}"
 
 
@@ -252,8 +252,8 @@ COLUMNS = (
 
 
 def measure(case, options, machine, contestants=None, name_of=None):
-    """The entries of one case: all seeds of all contestants in turn. `name_of` is label(), or that
-    of another benchmark of trainings."""
+    """The entries of one case. Runs all seeds of all contestants in turn. `name_of` is label(), or
+    that of another benchmark of trainings."""
     name_of = name_of or label
     contestants = contestants or make_contestants(options.quick)
     chosen = [c for c in contestants if options.contestant.search(c.name)]
@@ -287,19 +287,19 @@ def say(text):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     return run_cases("train", make_cases(options.quick), options, label, measure)
 
 
 def run_cases(name, all_cases, options, name_of, measure_case):
-    """Those of the benchmark of this name: measure_case(case, options, machine) gives a case's."""
+    """The entries of a benchmark. measure_case(case, options, machine) returns those of a case."""
     entries = []
     with meters.Machine() as machine:
         for case in all_cases:
             if not options.case.search(name_of(case)):
                 continue
             entries += measure_case(case, options, machine)
-            if options.json:  # what is done is kept, whatever happens to the rest
+            if options.json:  # results are kept even if a later case fails
                 settings = {"quick": options.quick, "repeats": options.repeats}
                 document = report.document(name, entries, settings)
                 report.write_json(options.json, document)
@@ -307,6 +307,6 @@ def run_cases(name, all_cases, options, name_of, measure_case):
 
 
 def draw(entries, folder):
-    import train_plots  # here alone, so that tables need no matplotlib
+    import train_plots  # only here, so that tables need no matplotlib
 
     return train_plots.draw_all(entries, folder, label, slug)

@@ -11,12 +11,12 @@ Start one process per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT se
                  Adam
 
 A rank prints lines of JSON: one when it begins, one after every epoch, one at its end. Times are
-CLOCK_MONOTONIC. The clock of the training stands still while rank 0 evaluates.
+CLOCK_MONOTONIC. The time in which rank 0 evaluates does not count.
 
-Time in synchronisation is that of a step less the median of LOCAL_STEPS steps of a copy of the
-network that no other rank hears of, done by all ranks at the same time before the first step. So
-it holds what the network adds, and what ranks that share a processor take from each other more
-than they did then.
+The time in synchronisation is the time of a step minus the median of LOCAL_STEPS local steps. All
+ranks make these at the same time before the first step, with a copy of the network and without
+synchronisation. So it has the time that the network adds, and the time by which ranks that share a
+CPU slow each other down more than in local steps.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 LOCAL_STEPS = 8
 LICENCES = pathlib.Path("/usr/share/common-licenses")
-# In this order, so that what is held out, the tail, is the end of the GPL of version 3.
+# In this order, so that the part that is held out, the tail, is the end of the GPL of version 3.
 LICENCE_NAMES = ("Apache-2.0", "Artistic", "GFDL-1.3", "MPL-1.1", "MPL-2.0", "LGPL-2.1", "GPL-2",
                  "GPL-3")  # fmt: skip
 
@@ -65,7 +65,7 @@ def parse_arguments():
 
 
 class Digits:
-    """8x8 images; every epoch all of the training images, each on one rank."""
+    """Images of 8x8 pixels. An epoch has all training images, each on one rank."""
 
     MEASURE = "accuracy"
     TEST_IMAGES = 360
@@ -73,7 +73,7 @@ class Digits:
     WIDTH = 560
 
     def __init__(self, seed, rank, ranks):
-        from sklearn.datasets import load_digits  # what the other model needs not
+        from sklearn.datasets import load_digits  # the other model does not need it
 
         digits = load_digits()
         images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
@@ -88,8 +88,8 @@ class Digits:
         return {"training_samples": len(self._train[1]), "test_samples": self.TEST_IMAGES}
 
     def network(self):
-        """0.37 million parameters. The full layers are convolutions over all that is left of the
-        image, because Debian's torch multiplies plain matrices ten times slower."""
+        """A network of 0.37 million parameters. Its fully connected layers are convolutions over
+        the whole image, because Debian's torch multiplies plain matrices ten times slower."""
         return nn.Sequential(
             nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
             nn.Conv2d(16, 40, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
@@ -104,7 +104,7 @@ class Digits:
         images, labels = self._train
         shuffle = numpy.random.RandomState(1000 * self._seed + epoch)
         order = torch.tensor(shuffle.permutation(len(labels)))
-        # Every rank makes as many steps as any other.
+        # All ranks make equally many steps.
         for step in range(len(labels) // (self.BATCH * self._ranks)):
             begin = (step * self._ranks + self._rank) * self.BATCH
             mine = order[begin : begin + self.BATCH]
@@ -119,21 +119,20 @@ class Digits:
 
 
 class SmallDigits(Digits):
-    """Of which eight ranks leave two processors time, and make twelve steps in an epoch."""
+    """The same, but so small that two CPUs can train eight ranks. An epoch has twelve steps."""
 
     BATCH = 14
     WIDTH = 140
 
 
 def normed(norm, hidden):
-    """Over the width alone: what comes later in a window must not be seen."""
+    """Normalises only over the width, because later places of a window must not have an effect."""
     return norm(hidden.transpose(1, 2)).transpose(1, 2)
 
 
 class Block(nn.Module):
-    """Attention and a perceptron, each beside a path that leaves its input as it is. Maps are
-    convolutions of width 1, as in GPT-2; Debian's torch multiplies plain matrices ten times slower.
-    """
+    """Attention and a perceptron, each with a residual connection. Linear maps are convolutions of
+    width 1, as in GPT-2, because Debian's torch multiplies plain matrices ten times slower."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -159,7 +158,7 @@ class Block(nn.Module):
 
 
 class CausalTransformer(nn.Module):
-    """0.53 million parameters; no dropout, so that only the seed decides what it learns."""
+    """A network of 0.53 million parameters. Without dropout the seed alone decides its training."""
 
     def __init__(self, characters, window, width=144, heads=4, blocks=2):
         super().__init__()
@@ -178,14 +177,14 @@ class CausalTransformer(nn.Module):
 
 
 class Text:
-    """Every rank reads windows at random places of its own part of the training text."""
+    """A text, of which every rank reads windows at random places of its own part."""
 
     MEASURE = "loss"
     ALPHABET = string.printable
     WINDOW = 24  # characters
     BATCH = 16  # windows per rank and step
     STEPS = 4  # of an epoch
-    HELD_OUT = 12_000  # characters at the end, and one window's worth each is asked for
+    HELD_OUT = 12_000  # characters at the end, from which the test windows come
     TEST_WINDOWS = 64
 
     def __init__(self, seed, rank, ranks):
@@ -199,7 +198,7 @@ class Text:
         self._seed, self._rank = seed, rank
 
     def about(self):
-        """With the loss of one who knows how often each character is, and nothing else."""
+        """A description, with the loss of a model that knows only the frequencies of characters."""
         counts = torch.bincount(self._train, minlength=len(self.ALPHABET)).float() + 1
         surprise = -(counts / counts.sum()).log()
         return {
@@ -238,7 +237,7 @@ TASKS = {"digits": Digits, "digits-small": SmallDigits, "text": Text}
 
 
 def step(network, optimizer, loss, batch):
-    """One step of training; how many seconds it took."""
+    """Makes one step of training. Returns its seconds."""
     begun = time.monotonic()
     optimizer.zero_grad()
     loss(network(batch[0]), batch[1]).backward()
@@ -247,7 +246,7 @@ def step(network, optimizer, loss, batch):
 
 
 def local_step_seconds(task, network):
-    """The median of steps without the others; a copy learns, not the network."""
+    """The median seconds of steps without other ranks. They train a copy of the network."""
     own = copy.deepcopy(network)
     optimizer = task.optimizer(own.parameters())
     batch = next(iter(task.batches(0)))
@@ -257,7 +256,7 @@ def local_step_seconds(task, network):
 
 
 def digest(network):
-    """Equal on two ranks when every bit of every parameter is."""
+    """A hash that is equal on two ranks if all parameters have the same bits."""
     found = hashlib.sha256()
     for parameter in network.parameters():
         found.update(parameter.detach().numpy().tobytes())
@@ -274,7 +273,7 @@ def say(**what):
 
 
 def server_hook(server, rank, ranks):
-    """A hook of DDP that sends each bucket to one rank. It adds them and sends back the mean."""
+    """A hook of DDP that sends each bucket to one rank, which sends back the mean."""
     others = [other for other in range(ranks) if other != rank]
 
     def wait_for(works):
@@ -304,7 +303,7 @@ def server_hook(server, rank, ranks):
 
 
 def average(network):
-    """Of the parameters over all ranks, as local SGD does."""
+    """Averages the parameters over all ranks, as local SGD does."""
     flat = nn.utils.parameters_to_vector(network.parameters()).detach()
     torch.distributed.all_reduce(flat)
     flat /= torch.distributed.get_world_size()
@@ -312,7 +311,8 @@ def average(network):
 
 
 class Learner:
-    """Makes steps, as the arguments say. `rest_s` is what computing takes beside this machine."""
+    """Makes steps as the arguments say. `rest_s` is a pause in each step, which stands for
+    computing on another machine."""
 
     def __init__(self, network, optimizer, loss, arguments, rest_s):
         self._network, self._optimizer, self._loss = network, optimizer, loss
@@ -321,7 +321,7 @@ class Learner:
         self._steps = 0
 
     def step(self, batch):
-        """How many seconds it took."""
+        """Makes a step. Returns its seconds."""
         begun = time.monotonic()
         time.sleep(self._rest_s)
         alone = self._network.no_sync() if self._local_steps else contextlib.nullcontext()
@@ -359,8 +359,8 @@ def train(task, rank, arguments, hook=None):
 
 
 def tell_of(task, rank, epochs, learner, network, local_s):
-    """Trains. `learner` has epoch(batches), which gives the seconds of each step, and teaches
-    `network`, which is the same on every rank after an epoch."""
+    """Trains. `learner` has epoch(batches), which trains `network` and returns the seconds of each
+    step. After an epoch `network` is the same on every rank."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     begin_ns, begin_cpu_s = time.monotonic_ns(), time.process_time()
     say(begin_ns=begin_ns, local_step_s=local_s, parameters=parameters,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Plots of `train`: accuracy or loss against time, a figure for each case. SVG."""
+"""Plots `train` as SVG: accuracy or loss against time, in a figure for each case."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from plots import plt
 
 
 def draw(entries, title, path):
-    """A line for each seed; those of one contestant have one colour."""
+    """Draws a line for each seed. Lines of one contestant have one colour."""
     figure, axes = plt.subplots(figsize=(7, 4.2))
     for colour, entry in zip(itertools.cycle(plots.COLOURS), entries):
         for number, curve in enumerate(entry.get("curves", [])):
@@ -31,7 +31,7 @@ def draw(entries, title, path):
 
 
 def draw_all(entries, folder, label, slug):
-    """Files made."""
+    """Draws all figures. Returns the files."""
     made = []
     folder.mkdir(parents=True, exist_ok=True)
     for case in report.unique(entry["case"] for entry in entries):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """One training of one contestant in a lab: starts train_job.py on every host, follows the ranks,
-and gives what they and the meters have said."""
+and returns their results and those of the meters."""
 
 import contextlib
 import dataclasses
@@ -24,21 +24,22 @@ import processes  # noqa: E402
 JOB = pathlib.Path(__file__).resolve().parent / "train_job.py"
 REACH_JOB = JOB.with_name("reach_job.py")
 PYTHON = "/usr/bin/python3"
-FIRST_PORT = 29700  # each training has its own for a while, whatever the kernel still remembers
+FIRST_PORT = 29700  # each training has another, because the kernel may remember old connections
 PORTS = 100
 POLL_SECONDS = 0.05
 # The first steps make connections, buckets and caches.
 WARM_UP_STEPS = 3
-# What ends a training without a result; each says why.
+# Exceptions that end a training without a result. Their messages say why.
 FAILURES = (OSError, processes.ProcessError, netlab.LabError)
 _numbers = itertools.count()
 
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """Who sums the gradients: gradplane by a plan, or Gloo over the kernel's TCP. `gather` is that
-    section of the YAML; empty: sums are exact. `extra` is more of the YAML, `tells_links` says
-    whether nodes know each other's links, and `job_options` are for train_job.py."""
+    """What sums the gradients: gradplane with a plan, or Gloo over the kernel's TCP. `gather` is
+    the section of the YAML file; if it is empty, sums are exact. `extra` is added to the YAML file,
+    `tells_links` says whether nodes know each other's links, and `job_options` are for
+    train_job.py."""
 
     name: str
     cc: str | None = None
@@ -51,10 +52,10 @@ class Contestant:
 
 @dataclasses.dataclass
 class Run:
-    """What one training gave. Times in seconds, of rank 0 where nothing else is said."""
+    """The results of one training. Times are in seconds, and rank 0's unless said otherwise."""
 
     seed: int
-    about: dict  # what the job said when it began
+    about: dict  # the description that the job printed when it began
     curve: list  # [seconds since the first step, accuracy or loss] after every epoch
     steps: list  # seconds of every iteration, without the first ones
     first_step_s: float
@@ -75,12 +76,12 @@ class Run:
     lost_by_switch: int
     uplink_bytes: dict = dataclasses.field(default_factory=dict)  # by host
     carried: int | None = None  # all-reduces and exchanges, over all ranks
-    exchanged: int | None = None  # of them
+    exchanged: int | None = None  # exchanges among them
     fallen_back: int | None = None
     passed_through: int | None = None
     carried_ops: int | None = None  # of all kinds
     rounds: int | None = None
-    partial_rounds: int | None = None  # of which some block lacked some rank
+    partial_rounds: int | None = None  # rounds with partial blocks
     partial_blocks: int | None = None
 
     @property
@@ -89,13 +90,13 @@ class Run:
 
 
 class Training:
-    """The processes of one run; a context."""
+    """The processes of one run, as a context."""
 
     def __init__(self, lab, contestant, case, seed, logs, on_begin=None):
         self._on_begin = on_begin
         self._lab, self._contestant, self._case, self._seed = lab, contestant, case, seed
         self._logs = logs
-        # A case may have a host that coordinates, and has no rank.
+        # A case may have a host that only coordinates and has no rank.
         self._coordinator = case.get("coordinator", next(iter(lab.hosts)))
         self._hosts = [h for h in lab.hosts.values() if h.name != case.get("coordinator")]
         self._ranks, self._nodes = [], None
@@ -131,7 +132,7 @@ class Training:
 
     def _command(self, host):
         command = self._nodes.run_command(host.name, "--require") if self._nodes else []
-        program = self._case.get("program")  # of `reach`
+        program = self._case.get("program")  # only in cases of `reach`
         command += [PYTHON, *([REACH_JOB, "--program", program] if program else [JOB])]
         command += ["--model", self._case["model"], "--seed", self._seed]
         return [*command, "--epochs", self._case["epochs"], *self._contestant.job_options]
@@ -151,7 +152,7 @@ class Training:
                 "MASTER_PORT": str(port),
                 "GLOO_SOCKET_IFNAME": self._interface(),
             }
-            if self._contestant.gather:  # bounds may follow from names, which DDP tells only then
+            if self._contestant.gather:  # bounds may use names, which DDP gives only with this
                 environment["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
             self._ranks.append(processes.Process(
                 f"rank {rank} on {host.name}", host, self._command(host), self._log(rank),
@@ -159,7 +160,7 @@ class Training:
             ))  # fmt: skip
 
     def _start_by_mpirun(self):
-        """One mpirun, which starts a shell on every host that becomes the rank."""
+        """Starts one mpirun. It runs a shell script on every host, which becomes the rank."""
         lines = ["#!/bin/sh", 'case "$OMPI_COMM_WORLD_RANK" in']
         for rank, host in enumerate(self._hosts):
             settings = [f"{name}={value}" for name, value in self._environment().items()]
@@ -183,18 +184,19 @@ class Training:
         ]
 
     def _interface(self):
-        """Of what the ranks say to each other without gradplane."""
+        """The interface over which ranks talk to each other without gradplane."""
         return "mg0" if self._nodes else "dp0"
 
     def _log(self, rank):
         return self._logs / f"rank{rank}.log"
 
     def follow(self, seconds):
-        """Until all ranks have ended well; raises ProcessError when one does not in `seconds`."""
+        """Follows the ranks until all have ended well. Raises ProcessError if one fails or takes
+        longer than `seconds`."""
         begun = time.monotonic()
         running = self._ranks
         while running:
-            # Who has ended before the logs are read has said all that he will.
+            # Ranks that have ended before the logs are read will print no more.
             running = [rank for rank in self._ranks if rank.exit_code() is None]
             failed = [rank for rank in self._ranks if rank.exit_code() not in (None, 0)]
             if failed:
@@ -202,7 +204,7 @@ class Training:
             if self._nodes:
                 self._nodes.check_alive()
             self._read()
-            # Silence is no failure: a kernel whose frames were lost waits for minutes.
+            # A silent rank has not failed: TCP may wait for minutes after losses.
             if running and time.monotonic() - begun > seconds:
                 running[0].fail(f"did not end within {seconds} s")
             if running:
@@ -251,7 +253,8 @@ class Training:
         )
 
     def _fallbacks(self):
-        """From the reports that the shim writes when a rank ends; nothing of Gloo."""
+        """Counts of collectives, from the reports that the shim writes when a rank ends. Gloo has
+        none."""
         if not self._nodes:
             return {}
         reports = [json.loads(path.read_text()) for path in self._logs.glob("report-*.json")]
@@ -289,13 +292,13 @@ class Gauges:
             self._lab.reset()
             self._begin = self._cpu()
         elif message.get("epoch") == max(1, epochs - 1) and self.nodes:
-            # The counters of a job end with it; before the last epoch the job is there for sure.
+            # The counters of a job end with it. Before the last epoch the job still exists.
             self._blocks = self.nodes.counters()
         elif "end_ns" in message:
             self._end = self._cpu()
 
     def _cpu(self):
-        """Seconds of the daemons and the switch; the ranks count their own."""
+        """CPU seconds of the daemons and the switch. Ranks count their own."""
         found = dict.fromkeys(self._lab.hosts, 0.0)
         if self.nodes:
             found |= {name: p.cpu_seconds() for name, p in self.nodes.processes.items()}
@@ -320,7 +323,7 @@ class Gauges:
 
 
 def train(lab, contestant, case, seed, logs, machine, seconds, on_begin=None):
-    """One run; raises one of FAILURES when there is none. `on_begin` is called with the time of the
+    """Makes one run. Raises one of FAILURES if it fails. `on_begin` is called with the time of the
     first step."""
     with contextlib.ExitStack() as stack:
         training = stack.enter_context(Training(lab, contestant, case, seed, logs, on_begin))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Two hosts of this kernel, joined by a veth pair that nothing shapes, and by another one over
-which ranks find each other, so that no contestant's frames are among others."""
+"""Two network namespaces as hosts, joined by a veth pair without a rate limit. A second pair is for
+the rendezvous of ranks, so that the first one only has the frames of the contestant."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import subprocess
 
 DATA, MEETING = "gpd0", "gpm0"
 MEETING_ADDRESS = "10.79.0.{}"
-# veth has XDP for frames up to 3498 bytes.
+# With XDP, veth takes frames up to 3498 bytes.
 MTU = 3000
 OFFLOADS = ("gso", "gro", "tso")
 LIMIT_SECONDS = 20
@@ -20,7 +20,7 @@ def run(*words):
 
 
 class Hosts:
-    """Host 0 and host 1."""
+    """The two hosts, 0 and 1."""
 
     def __init__(self, names):
         self._names = names
@@ -45,7 +45,8 @@ def join(names, interface, network, mtu, offloads):
 
 @contextlib.contextmanager
 def two_hosts(offloads):
-    """`offloads`: whether the kernel's TCP may send and take segments longer than the MTU."""
+    """A context with two hosts. `offloads` says whether the kernel's TCP may send and receive
+    segments longer than the MTU."""
     names = [f"gradplane-bench-{os.getpid()}-{end}" for end in "ab"]
     try:
         for name in names:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A victim flow: somebody else's small packets to a host that others fill the port of.
+"""A victim flow: small packets of another host to a host whose port others fill.
 
-One thread sends a datagram of the kernel every millisecond or three from a host of its own and
-takes them in at the other end, over the emulated network. A delay is from just before the sending
-to when the receiver's kernel has it, on one clock, so it holds neither host's processor queues.
+A thread sends a UDP datagram every 1 to 3 ms from its own host and receives it at the other end,
+over the emulated network. A delay is the time from just before the sending until the receiver's
+kernel has the datagram, on one clock. So it does not include waits of the receiving thread for a
+CPU.
 """
 
 import bisect
@@ -23,7 +24,7 @@ import meters
 HOST = "victim"
 PORT = 46999
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.001, 0.003
-# What has not come this long after the sending of the last is lost.
+# Datagrams that have not come so long after the last was sent are lost.
 GRACE_SECONDS = 0.3
 KEPT = 500_000
 PAYLOAD = struct.Struct("!QQ")  # number, time of sending (ns, CLOCK_REALTIME)
@@ -34,14 +35,14 @@ ANCILLARY_BYTES = 64
 
 @dataclasses.dataclass
 class Sample:
-    """What became of the datagrams of an interval."""
+    """The delays and losses of the datagrams of an interval."""
 
     delays_s: list
     lost: int
 
 
 def summary(delays_s, prefix="victim"):
-    """Fields of an entry; None where nothing came."""
+    """Fields of an entry. They are None if nothing came."""
     of = {"p50_s": 0.5, "p99_s": 0.99}
     return {
         f"{prefix}_{name}": bounds.percentile(delays_s, share) if delays_s else None
@@ -50,7 +51,7 @@ def summary(delays_s, prefix="victim"):
 
 
 class VictimFlow:
-    """From one namespace to an address in another; a context."""
+    """A victim flow from one namespace to an address in another, as a context."""
 
     def __init__(self, sender_namespace, receiver_namespace, receiver_address):
         kind = (socket.AF_INET, socket.SOCK_DGRAM)
@@ -77,8 +78,8 @@ class VictimFlow:
         self._receiver.close()
 
     def sample(self, begin_ns, end_ns):
-        """Of what was sent between two instants of CLOCK_MONOTONIC; waits for what is on its way.
-        """
+        """The Sample of datagrams that were sent between two instants of CLOCK_MONOTONIC. Waits for
+        those under way."""
         first, behind = (bisect.bisect_left(self._sent_ns, at) for at in (begin_ns, end_ns))
         deadline = time.monotonic() + GRACE_SECONDS
         while any(number not in self._delay_ns for number in range(first, behind)):
@@ -90,13 +91,13 @@ class VictimFlow:
         return Sample(delays_s, len(came) - len(delays_s))
 
     def idle(self, seconds):
-        """Of a while from now on."""
+        """The Sample of the next `seconds`."""
         begin_ns = time.monotonic_ns()
         time.sleep(seconds)
         return self.sample(begin_ns, time.monotonic_ns())
 
     def _run(self):
-        # It hardly needs a processor, but must not wait for one between clock and sending.
+        # The thread needs little CPU time, but must not wait between reading the clock and sending.
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
         while len(self._sent_ns) < KEPT:
@@ -107,7 +108,7 @@ class VictimFlow:
 
     def _send(self):
         self._sent_ns.append(time.monotonic_ns())
-        # A full queue of the sender's own is a loss like any other.
+        # If the sender's own queue is full, the datagram counts as lost.
         with contextlib.suppress(OSError):
             self._sender.send(PAYLOAD.pack(len(self._sent_ns) - 1, time.time_ns()))
 

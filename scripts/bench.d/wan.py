@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`wan`: nine sites far apart sum what each of them has, over the network with which NetStorm was
-measured (wan_network.py). gradplane with each of its planners, and what others do over TCP: a
+"""`wan`: all-reduces between nine distant sites, over the network with which NetStorm was measured
+(wan_network.py). Compares gradplane with each of its planners, and other designs over TCP: a
 parameter server at one site, one at every site, a balanced tree (MLNET), pairs that a scheduler
-makes (TSEngine), and Gloo's ring. And three sites of several hosts, of which one copy should leave.
+makes (TSEngine), and Gloo's ring. It also has three sites of several hosts, each of which a sum
+should leave only once.
 
-`bound_s` is the packing bound; of a redrawn network that of the first draw, and `over_oracle` is
-over the bound of one who has the best trees for each draw at once.
+`bound_s` is the packing bound. If the network is redrawn, it is that of the first draw, and
+`over_oracle` is over the bound of a planner that has the best trees for each draw at once.
 """
 
 import itertools
@@ -30,7 +31,7 @@ SERVERS = ("tcp-server-cubic", "tcp-server-bbr")
 FAPTS = ("gradplane-fapt-delay",)
 label = cases.label
 PLANNERS = ("star", "sharded", "fapt", "packed", "auto")
-DRAWS = 40  # of a round; after the last one nothing changes any more
+DRAWS = 40  # in a round; after the last one the network does not change any more
 DRAWS_BETWEEN_ROUNDS = 10
 REPEATS = 3
 QUICK_REPEATS = 2
@@ -38,12 +39,12 @@ LIMIT_SECONDS = 60
 QUICK_LIMIT_SECONDS = 10
 ROUND_SECONDS = 600
 SHOWN_LINKS = 3  # in a table; the JSON has all
-# Of the changing cases: what planners do by default, nothing after the first plan, also routes.
+# Modes for changing networks: the default, only the first plan, and auxiliary routes.
 MODES = ("", "fixed", "routes")
 
 
 def make_contestants(quick, of_case):
-    """Those of the cases in the group of this one."""
+    """The contestants of the cases in the group of this one."""
     rates, paths = cases.rates_of(of_case), cases.paths_of(of_case)
     layout, roots = cases.layout_of(of_case), network.roots_by_time(rates)
     message_bytes = network.volume_bytes(cases.VOLUMES_MB[0])
@@ -100,8 +101,8 @@ def tcp_contestants(controls, best):
 
 
 class Redraws:
-    """The first round of every contestant begins under draw 0, each other one DRAWS_BETWEEN_ROUNDS
-    later, and the network goes on to the next draw every `period_s`."""
+    """Changes the network to the next draw every `period_s`. The first round of every contestant
+    begins with draw 0, and each further round DRAWS_BETWEEN_ROUNDS draws later."""
 
     def __init__(self, lab, period_s, message_bytes):
         self._lab, self._period_s, self._bytes = lab, period_s, message_bytes
@@ -124,7 +125,7 @@ class Redraws:
             set_rates(self._lab, rates)
 
     def stop(self):
-        """Also where it has not begun."""
+        """Stops the changes, if they have begun."""
         self._over.set()
         if self._thread:
             self._thread.join()
@@ -152,8 +153,8 @@ def measure_case(lab, of_case, up, options, machine, progress):
 
 
 def measure_group(group, options, machine, done):
-    """Cases with the same paths, by contestants that are started once; calls `done` with the
-    entries of each. Gives {contestant: why all its entries are void}."""
+    """Measures cases with the same paths. Contestants are started once for all. Calls `done` with
+    the entries of each case. Returns {contestant: why all its entries are void}."""
     chosen = [c for c in make_contestants(options.quick, group[0])
               if options.contestant.search(c.name)]  # fmt: skip
     described = network.description(cases.rates_of(group[0]), cases.paths_of(group[0]),
@@ -180,7 +181,7 @@ def measure_group(group, options, machine, done):
 
 
 def progress_of(name, contestants):
-    """How the last round went on, of one who was followed."""
+    """The progress of a contestant in its last round, if it was followed."""
     found = [c.progress for c in contestants if c.name == name and getattr(c, "progress", None)]
     return {"progress": found[0], "round_kib": cases.CHANGING_ROUND_KIB} if found else {}
 
@@ -201,8 +202,8 @@ def void(entries, group, troubles):
 
 
 def with_ratios(entries):
-    """Of the entries of one case: how many times as fast as the better server over TCP, and as
-    fapt."""
+    """Adds to the entries of one case how many times as fast they are as the better server over
+    TCP, and as fapt."""
     good = [e for e in entries if "failure" not in e]
     for key, names in (("over_server", SERVERS), ("over_fapt", FAPTS)):
         best_s = min((e["median_s"] for e in good if e["contestant"] in names), default=None)
@@ -230,13 +231,13 @@ def settings(options):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     wanted = [c for c in cases.make_cases(options.quick) if options.case.search(cases.label(c))]
     entries = []
 
     def done(of_a_case):
         entries.extend(of_a_case)
-        if options.json:  # what is done is kept, whatever happens to the rest
+        if options.json:  # results are kept even if a later case fails
             report.write_json(options.json, report.document("wan", entries, settings(options)))
 
     with meters.Machine() as machine:
@@ -253,7 +254,7 @@ def ratio(key):
 
 
 def copies_by_link(entry):
-    """Forward / backward, where there are few links."""
+    """The copies on each link, forward / backward, if there are few links."""
     links = entry.get("copies_by_link", {})
     if not 0 < len(links) <= SHOWN_LINKS:
         return "-"
@@ -283,6 +284,6 @@ COLUMNS = (
 
 
 def draw(entries, folder):
-    import wan_plots  # here alone, so that tables need no matplotlib
+    import wan_plots  # only here, so that tables need no matplotlib
 
     return wan_plots.draw_all(entries, folder, cases.label)

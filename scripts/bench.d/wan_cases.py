@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The cases of `wan`, and what a reader is told of them. Pure."""
+"""The cases of `wan`, and their labels. Pure."""
 
 import wan_network as network
 
 VOLUMES_MB = (17, 98, 182)
 QUICK_VOLUME_MB = 17
-# On this draw fapt's trees are fast, and the links of most sites are slow for a single root.
+# With this draw fapt's trees are fast, and the links of most sites are slow for a single root.
 FAST_TREES_DRAW = 14
-# The pause between two redraws at full size, and a volume that lasts for two draws and more. The
-# time of the daemons cannot be scaled. So volumes are scaled like the rates where that is possible,
-# and then all times are those at full size. With the longer pause this would take too long.
+# The pause between two redraws at full size, and a volume that takes two draws or more. The
+# reaction times of daemons cannot be scaled. So the volume is scaled like the rates if possible,
+# and then all times are those at full size. With the longer pause that would take too long.
 CHANGING = (
     {"redraw_s": 18, "volume_mb": 320, "volume_scale": network.RATE_SCALE},
     {"redraw_s": 180, "volume_mb": 2560, "volume_scale": network.VOLUME_SCALE},
@@ -26,8 +26,8 @@ SEVERAL_HOSTS_VOLUMES_MB = (17, 98)
 def case(volume_mb, redraw_s=None, has_paths=False, draw=0, volume_scale=network.VOLUME_SCALE,
          several_hosts=False):  # fmt: skip
     """`redraw_s` is the pause between two redraws at full size; None: the rates stay those of
-    `draw`. With `several_hosts` there are fewer sites, and each has several."""
-    # Only where it is so, so that cases of older files are still the same cases.
+    `draw`. With `several_hosts` there are fewer sites, with several hosts each."""
+    # This key is left out for one host, so that cases of older files stay equal to these.
     layout = {"hosts_at_site": network.SEVERAL_HOSTS.hosts_at_site} if several_hosts else {}
     return {
         **layout,
@@ -78,7 +78,7 @@ def layout_of(of_case):
 
 
 def rates_of(of_case):
-    """The first ones, if they change."""
+    """The rates of a case. If they change, the first ones."""
     return network.draw(of_case["draw"], layout_of(of_case).links)
 
 
@@ -87,7 +87,8 @@ def paths_of(of_case):
 
 
 def group_of(of_case):
-    """Cases for which the same daemons can stay up: their file has the network and its paths."""
+    """A key that is equal for cases in which the same daemons can stay up, because their
+    configuration has the same network and paths."""
     several = has_several_hosts(of_case)
     return several, of_case["has_paths"], bool(of_case["redraw_s"]), of_case["draw"]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Who takes part in `wan`: gradplane with each of its planners, and all-reduces over plain TCP as
-others have built them for sites far apart."""
+"""The contestants of `wan`: gradplane with each of its planners, and all-reduces over plain TCP as
+others have built them for distant sites."""
 
 import dataclasses
 import os
@@ -12,13 +12,13 @@ import contestants as peers
 import wan_network as network
 from light_contestant import LightContestant
 
-# A slice of NetStorm and TSEngine has 4 MB, scaled with the volumes. Trees go on with less, because
-# a hop passes on whole chunks.
+# A slice of NetStorm and TSEngine has 4 MB, scaled with the volumes. Chunks of trees are smaller,
+# because a hop forwards only whole chunks.
 SLICE_BYTES = int(4 * 10**6 * network.VOLUME_SCALE) // 4 * 4
 CHUNK_BYTES = 16 * 1024
 PROGRESS_SECONDS = 0.5
 ARITY = 2  # of the balanced tree
-# What stands in the section `plan` beside the kind.
+# What each mode adds to the section `plan`.
 MODES = {
     "": "",
     "fixed": "\n  redraw: {enabled: false}",  # the first plan stays
@@ -28,8 +28,8 @@ MODES = {
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What is the same for all planners: the section `network`, which host coordinates, and the
-    sites of hosts that are not alone at one."""
+    """What is the same for all planners: the section `network`, the host that coordinates, and the
+    sites of hosts if sites have several."""
 
     section: str
     root: str
@@ -37,13 +37,13 @@ class Known:
 
 
 def parents_of_star(root):
-    """The parent of every site, as ranks; the root's is itself."""
+    """The parent of every site, as ranks. The root is its own parent."""
     return [root - 1] * network.SITES
 
 
 def parents_of_balanced_tree(root, arity=ARITY):
-    """A tree whose inner sites have `arity` children: sites in the order of their numbers, but the
-    root first. It knows nothing of the network."""
+    """The parents of a tree whose inner sites have `arity` children. The root comes first, then the
+    sites in the order of their numbers, whatever the network is."""
     order = [root, *(s for s in range(1, network.SITES + 1) if s != root)]
     parents = [0] * network.SITES
     for place, site in enumerate(order):
@@ -52,7 +52,7 @@ def parents_of_balanced_tree(root, arity=ARITY):
 
 
 class OverlayContestant(peers.Contestant):
-    """tests/peers/tcp_overlay: a rank at every site."""
+    """tests/peers/tcp_overlay, with a rank at every site."""
 
     def __init__(self, name, cc, kind, chunk_bytes, options=()):
         super().__init__(f"tcp-{name}-{cc}", cc)
@@ -79,7 +79,7 @@ def trees(name, cc, all_parents):
 
 
 class ServerContestant(peers.ParameterServerContestant):
-    """The parameter server, beside the rank of a host of our choice."""
+    """The parameter server on a chosen host, which has a rank, too."""
 
     def __init__(self, cc, root, name="server"):
         super().__init__(cc, server_has_rank=True)
@@ -92,8 +92,8 @@ class ServerContestant(peers.ParameterServerContestant):
 
 
 class Progress:
-    """Asks a daemon how many rounds of its job are complete, over and over. A context, which gives
-    the list to which [seconds since `at_ns`, rounds] are added."""
+    """A context in which a daemon is asked repeatedly how many rounds of its job are complete. It
+    returns the list to which [seconds since `at_ns`, rounds] are appended."""
 
     def __init__(self, nodes, name, at_ns, pause_s=PROGRESS_SECONDS):
         self._nodes, self._name, self._at_ns = nodes, name, at_ns
@@ -117,8 +117,9 @@ class Progress:
 
 
 class WanContestant(LightContestant):
-    """gradplane with a planner that knows the network as its YAML has it. While it runs it may make
-    other plans, unless its mode is `fixed`. If `follows`, `progress` is that of the last round."""
+    """gradplane with a planner that knows the network from the YAML file. It may make further plans
+    while the job runs, unless the mode is `fixed`. With `follows`, `progress` is that of the last
+    round."""
 
     def __init__(self, plan, known, controller, round_kib, mode="", follows=False):
         more = f"congestion: {{controller: {controller}}}\nrounds: {{bytes: {round_kib} KiB}}\n"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""NetStorm's network of nine sites, as a description for the lab, as YAML for gradplaned, and as
-numbers to reckon with. Pure. And three sites of several hosts each, which are joined alike.
+"""NetStorm's network of nine sites, and one of three sites with several hosts each: as a
+description for the lab, as YAML for gradplaned, and as numbers for bounds. Pure.
 
-Sites and links are those of NetStorm's evaluation; each direction of each link has a rate that is
-drawn uniformly from 20 to 155 Mbit/s. Rates and volumes are scaled down together, because two
-cores cannot carry them: RATE_SCALE scales the rates and the queues, VOLUME_SCALE most volumes.
-Times are those at full size, times the scale of the volume and over that of the rates.
+Sites and links are those of NetStorm's evaluation. Each direction of each link has a rate that is
+drawn uniformly from 20 to 155 Mbit/s. Rates and volumes are scaled down, because two cores cannot
+carry them: RATE_SCALE scales the rates and the queues, VOLUME_SCALE most volumes. A time is the one
+at full size, multiplied by the scale of the volume and divided by that of the rates.
 
 Rates are {(from, to): bit/s}, so they say which sites and links there are.
 """
@@ -27,7 +27,7 @@ LOSS_PERCENT = (0.1, 2.0)  # of each direction of a link, with `delays`
 SEED = 1
 RATE_SCALE = Fraction(1, 4)
 VOLUME_SCALE = Fraction(1, 16)
-# What a host can send and receive: more than all links of a site together.
+# The rate of a host's access, which is more than all links of a site together.
 ACCESS_MBIT = 1000
 ACCESS_RATE_BITS = int(ACCESS_MBIT * RATE_SCALE * 10**6)
 QUEUE_BYTES = int(256 * 1024 * RATE_SCALE)
@@ -42,7 +42,7 @@ def site_name(site):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Which links join the sites, and how many hosts each site has."""
+    """The links between the sites, and the number of hosts of each site."""
 
     links: tuple
     hosts_at_site: int = 1
@@ -56,7 +56,7 @@ class Layout:
         return len(self.sites) * self.hosts_at_site
 
     def hosts_of(self, site):
-        """Their names. A host that is alone is called like its site."""
+        """The names of a site's hosts. A single host has the name of its site."""
         if self.hosts_at_site == 1:
             return [site_name(site)]
         return [site_name(site) + letter for letter in HOST_LETTERS[: self.hosts_at_site]]
@@ -80,8 +80,7 @@ NAMES = list(NETSTORM.site_of_host())
 
 
 def draw(number, links=LINKS):
-    """Draw `number` of the rates, scaled. Draw n is the same whichever draws were asked for
-    before."""
+    """The scaled rates of draw `number`. They do not depend on earlier calls."""
     rng = random.Random(1000 * SEED + number)
     rates = {}
     for a, b in links:
@@ -91,7 +90,7 @@ def draw(number, links=LINKS):
 
 
 def draw_paths():
-    """{(a, b): (round trip in ms, loss in percent)} of every link, as `delays` has them."""
+    """{(a, b): (round trip in ms, loss in percent)} of every link, for cases with `delays`."""
     rng = random.Random(500 + SEED)
     return {
         link: (round(rng.uniform(*RTT_MS), 1), round(rng.uniform(*LOSS_PERCENT), 2))
@@ -136,7 +135,7 @@ def description(rates, paths, layout=NETSTORM):
 
 
 def changes(rates, paths):
-    """What makes the links of a lab those of another draw: (link, direction, settings)."""
+    """The changes that set the links of a lab to these rates: (link, direction, settings)."""
     for a, b in links_of(rates):
         for name, settings in zip(("forward", "backward"), directions(rates, paths, a, b)):
             yield link_name(a, b), name, {"rate": settings["rate"]}
@@ -178,8 +177,8 @@ def routes(links=LINKS):
 
 
 def seconds_over_routes(rates, transfers, message_bytes):
-    """How long the busiest link takes if every transfer of {(from, to): share of the volume} goes
-    over its route; all at a time, and nothing else limits."""
+    """How long the busiest link takes if all transfers of {(from, to): share of the volume} go over
+    their routes at the same time, and nothing else limits."""
     loads, ways = {}, routes(links_of(rates))
     for ends, share in transfers.items():
         way = ways[ends]
@@ -190,15 +189,15 @@ def seconds_over_routes(rates, transfers, message_bytes):
 
 
 def star_seconds(rates, root, message_bytes):
-    """With one host at each site."""
+    """How long a star takes, with one host at each site."""
     others = [site for site in sites_of(rates) if site != root]
     transfers = {ends: 1 for other in others for ends in ((other, root), (root, other))}
     return seconds_over_routes(rates, transfers, message_bytes)
 
 
 def roots_by_time(rates):
-    """Sites, from the one at which a single root takes least; the same order with any number of
-    hosts, if each site has as many."""
+    """The sites, beginning with the one whose star takes the least time. The order is the same with
+    any number of hosts, if each site has equally many."""
     return sorted(sites_of(rates), key=lambda root: star_seconds(rates, root, 1 << 20))
 
 
@@ -216,7 +215,7 @@ def partitions(items):
 
 @functools.cache
 def groupings(links=LINKS):
-    """For each partition, without that of one group: (groups, links that cross)."""
+    """(number of groups, links between groups) of each partition with more than one group."""
     found = []
     for groups in partitions(sites_of(links)):
         of = {site: number for number, group in enumerate(groups) for site in group}
@@ -227,10 +226,10 @@ def groupings(links=LINKS):
 
 
 def packing_bound_s(rates, message_bytes):
-    """No trees whose edges are links take less, where each tree carries sums up and results down
-    (Tutte, Nash-Williams): a link bears what its slower direction does. With several hosts at a
-    site too: whatever a tree does inside a site, it crosses a partition of the sites at least once
-    less than that has groups."""
+    """The packing bound: no trees whose edges are links take less, if each tree carries sums up and
+    results down (Tutte, Nash-Williams). The slower direction of a link counts. The bound also holds
+    for several hosts at a site: inside sites a tree may be of any form, but it has at least one
+    edge less between the groups of a partition of the sites than there are groups."""
     links = links_of(rates)
     capacity = {(a, b): min(rates[a, b], rates[b, a]) for a, b in links}
     best = min(
@@ -241,8 +240,8 @@ def packing_bound_s(rates, message_bytes):
 
 
 def bound_over_draws(draws, period_s, message_bytes):
-    """The packing bound of one who always has the best trees for the draw in force, while the
-    network goes on to the next draw every `period_s`; the last one stays."""
+    """The bound of a planner that always has the best trees for the present draw, while the network
+    goes on to the next draw every `period_s`. The last draw stays."""
     done, seconds = 0.0, 0.0
     for number, rates in enumerate(draws):
         whole_s = packing_bound_s(rates, message_bytes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The plots of `wan`: for each case bars of the times of all contestants, and lines that show how
-those that were followed go on while the network changes. SVG."""
+"""Plots `wan` as SVG: for each case bars with the times of all contestants, and lines with the
+progress of those that were followed while the network changes."""
 
 import plots
 import report
@@ -30,7 +30,7 @@ def draw_all(entries, folder, label):
 
 
 def draw_bars(entries, title, path):
-    """Ordered by time; gradplane has a colour of its own."""
+    """Draws the bars in order of time. gradplane has its own colour."""
     entries = sorted(entries, key=lambda entry: entry["median_s"])
     key = "over_oracle" if entries[0].get("over_oracle") else "over_bound"
     figure, axes = plt.subplots(figsize=(8, 1 + 0.25 * len(entries)))
@@ -48,7 +48,7 @@ def draw_bars(entries, title, path):
 
 
 def oracle_line(case):
-    """What one has done who knows the draws of a first round: [seconds], [share]."""
+    """The progress of a planner that knows all draws of a first round: [seconds], [share]."""
     seconds, shares = [0.0], [0.0]
     period_s = cases.period_s(case)
     while shares[-1] < 1:
@@ -62,8 +62,8 @@ def oracle_line(case):
 
 
 def draw_progress(entries, title, path):
-    """The share of the sums that is done against time, of first rounds, with a line where the links
-    are drawn anew."""
+    """Draws the share of sums that are done in first rounds against time, with a line at each
+    redraw."""
     case = entries[0]["case"]
     figure, axes = plt.subplots(figsize=(8, 4.5))
     axes.plot(*oracle_line(case), color="black", linewidth=1, linestyle="--", label="oracle")

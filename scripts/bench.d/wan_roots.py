@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""How many times as long as fapt's trees a single root takes over the network of `wan`, by what
-their links bear: from the best root to the worst, over many draws. Needs build/, and no network."""
+"""Computes how many times as long as fapt's trees a single root takes over the network of `wan`, by
+the rates of their links: from the best root to the worst, over many draws. It needs build/, and no
+lab."""
 
 import argparse
 import pathlib
@@ -18,7 +19,7 @@ import wan_cases as cases  # noqa: E402
 import wan_network as network  # noqa: E402
 
 GRADPLANE = HERE.parents[1] / "build/control/cli/gradplane"
-TARGET = 6.5  # what NetStorm has reached over its own server
+TARGET = 6.5  # NetStorm's speed-up over its own server
 SECONDS = {"ms": 1e-3, "s": 1.0}
 FILE = """\
 port: {{kind: af_packet, interface: dp0}}
@@ -30,7 +31,7 @@ cluster:
 
 
 def transfers_s(rates, message_bytes):
-    """{planner: seconds that the busiest link takes}, as `gradplane plan` has them."""
+    """{planner: seconds that the busiest link takes}, from `gradplane plan`."""
     nodes = "".join(f"    - {{name: {name}, address: 10.0.0.{number}/24}}\n"
                     for number, name in enumerate(network.NAMES, 1))  # fmt: skip
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`wan-train`: DDP training on nine sites far apart until it is as good as asked for, over the
-network of `wan`. What is measured and how is as in `train`, whose digits are learned here too.
+"""`wan-train`: DDP training on nine distant sites until it reaches a target, over the network of
+`wan`. Measurements and the model, digits, are as in `train`.
 `server` is a parameter server over TCP at one site (train_job.py).
 
 `bound_s` is the packing bound of the gradients of an iteration under the first draw.
@@ -23,9 +23,9 @@ from wan import Redraws, set_rates
 DESCRIPTION = __doc__
 COLUMNS = train.COLUMNS
 MODEL = "digits"
-EPOCHS = 16  # a batch is larger than with four ranks, and an epoch has fewer steps
+EPOCHS = 16  # with nine ranks an epoch has fewer steps, because a step has more images
 REDRAW_SECONDS = 18
-ROUNDS = "rounds: {bytes: 64 KiB}\n"  # so that another plan is soon in force
+ROUNDS = "rounds: {bytes: 64 KiB}\n"  # small, so that another plan comes into force soon
 RUN_SECONDS = 420
 SEEDS = 2
 
@@ -71,7 +71,7 @@ def bound_s(of_case):
 
 
 def train_on_network(lab, contestant, of_case, seed, logs, machine):
-    """One run. The network goes on to the next draw from the first step on."""
+    """Makes one run. From its first step on, the network goes through its draws."""
     set_rates(lab, network.draw(0))
     if not of_case["redraw_s"]:
         return train_once(lab, contestant, of_case, seed, logs, machine, RUN_SECONDS)
@@ -84,7 +84,7 @@ def train_on_network(lab, contestant, of_case, seed, logs, machine):
 
 
 def measure(of_case, options, machine):
-    """The entries of one case: all seeds of all contestants in turn."""
+    """The entries of one case. Runs all seeds of all contestants in turn."""
     chosen = [c for c in make_contestants(options.quick) if options.contestant.search(c.name)]
     runs, failures = {c.name: [] for c in chosen}, {}
     seeds = options.repeats or (1 if options.quick else SEEDS)
@@ -111,14 +111,14 @@ def measure(of_case, options, machine):
 
 
 def run(options):
-    """The entries of all cases that are asked for."""
+    """The entries of all chosen cases."""
     entries = []
     settings = {"quick": options.quick, "repeats": options.repeats}
     with meters.Machine() as machine:
         for of_case in make_cases(options.quick):
             if options.case.search(label(of_case)):
                 entries += measure(of_case, options, machine)
-            if options.json:  # what is done is kept, whatever happens to the rest
+            if options.json:  # results are kept even if a later case fails
                 document = report.document("wan-train", entries, settings)
                 report.write_json(options.json, document)
     return entries
@@ -129,6 +129,6 @@ def restate(entry):
 
 
 def draw(entries, folder):
-    import train_plots  # here alone, so that tables need no matplotlib
+    import train_plots  # only here, so that tables need no matplotlib
 
     return train_plots.draw_all(entries, folder, label, slug)

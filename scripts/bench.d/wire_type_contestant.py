@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""gradplane with sums that go in a narrower type than fp32."""
+"""gradplane with sums in a wire type."""
 
 from contestants import Contestant, GradplaneContestant
 
 
 class WireTypeContestant(GradplaneContestant):
-    """Messages are gradient buckets whose sums are whole and go in a wire type. They may be off by
-    what it rounds; replicas hold the same bits."""
+    """Messages are gradient buckets that go in a wire type. All ranks are in their sums, which may
+    have rounding errors. Replicas have the same bits."""
 
-    OFF_AT_MOST = 0.02  # of the largest sum: that of int8 on eight hosts, with what is carried
+    OFF_AT_MOST = 0.02  # of the largest sum: the error of int8 on eight hosts, with residuals
 
     def __init__(self, plan, wire, compensation="rescale"):
         gather = f'gather: {{compensation: {compensation}, wire_types: {{"*": {wire}}}}}\n'
