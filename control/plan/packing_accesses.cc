@@ -35,9 +35,10 @@ PlaceTree tree_of(const std::vector<PlaceId>& order, const std::vector<std::size
   return tree;
 }
 
-/// Distributes over trees the neighbours that places have beyond one. Each place gets a piece of a
-/// line as long as its neighbours, and the line is cut into equal parts, one for each tree. So most
-/// places are inner nodes of only one tree, in which they have many neighbours, and trees are low.
+/// Distributes over trees the neighbours that places have beyond one. Each place has a piece whose
+/// length is the number of these. The pieces form a line, which is cut into equal parts, one for
+/// each tree. So most places are inner nodes of only one tree, in which they have many neighbours,
+/// and trees are low.
 class Dealer {
  public:
   Dealer(const std::vector<double>& neighbours, std::size_t trees) : count_(neighbours.size()) {

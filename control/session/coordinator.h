@@ -54,7 +54,7 @@ class Coordinator {
 
   /// Takes a message of the member on `from`. False: no member sends such a message.
   bool on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now);
-  /// `is_back`: the node answers again, but has forgotten everything.
+  /// `is_back`: the node answers again, but everything agreed with it before is void.
   void on_node_lost(api::NodeId node, const std::string& why, bool is_back, Instant now);
   void on_node_connected(api::NodeId node) { relays_.on_connected(node); }
   /// The node has sent something just now.
