@@ -160,7 +160,7 @@ TEST_CASE("a block knows the hosts whose contributions are in it") {
   CHECK(is(6, {0, 0}, sums));
   (void)sums.add(7, floats(128, 1), 2, second);
   CHECK(is(7, both, sums));
-  CHECK(sums.add(7, floats(128, 99), 0, second));  // nobody's: its bytes mean nothing
+  CHECK(sums.add(7, floats(128, 99), 0, second));  // no contributors: the payload is ignored
   CHECK(first_float(sums.seal(7)) == 2);
   sums.replace(7, floats(128, 9), 2, second);
   CHECK(is(7, second, sums));
@@ -174,7 +174,8 @@ TEST_CASE("what one rank alone has stays as it is, bit by bit") {
     const std::size_t width = element_bytes(type);
     const auto elements = static_cast<std::uint32_t>(512 / width);
     const Statement said{.type = type, .elements = elements, .operation = Operation::kBroadcast};
-    // Numbers that are none, quiet and signalling, with payloads; -0; and all other halves.
+    // All values of 16 bits. In each type they include quiet and signalling NaNs with payloads, and
+    // -0.
     std::vector<std::byte> bytes(512);
     for (std::uint32_t first = 0; first < 0x1'0000; first += 256) {
       for (std::size_t i = 0; i < 256; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What samples are worth, and for how long.
+// Estimates of links: the confidence that samples give, and when samples expire.
 #include <cstdint>
 #include <vector>
 
@@ -19,7 +19,7 @@ Instant after(Duration time) {
   return kBegin + time;
 }
 
-/// The samples, one for each period from kBegin on.
+/// Adds each rate as the sample of one period, from kBegin on.
 RateSamples samples_of(const std::vector<std::uint64_t>& rates) {
   RateSamples samples;
   for (std::size_t i = 0; i < rates.size(); ++i) {
@@ -32,7 +32,7 @@ Instant end_of(const std::vector<std::uint64_t>& rates) {
   return after(kSamplePeriod * static_cast<std::int64_t>(rates.size() - 1));
 }
 
-/// 64 packets of 1500 bytes through a link of 1 packet in `link_us`, sent every `gap_us`.
+/// Passes 64 packets of 1500 bytes, sent every `gap_us`, over a link that takes `link_us` for each.
 void carry(LinkEstimate& link, Instant begin, std::int64_t link_us, std::int64_t gap_us) {
   Duration free;
   for (std::int64_t i = 0; i < 64; ++i) {
@@ -87,7 +87,7 @@ TEST_CASE("the best rate of a period is its sample") {
   samples.add(after(Duration::ms(99)), 70);
   const RateEstimate e = samples.estimate(after(Duration::ms(109)));
   CHECK(e.bits_per_second == 100);
-  CHECK(e.confidence == Approx(1.0 / 3).epsilon(0.01));  // they are one sample
+  CHECK(e.confidence == Approx(1.0 / 3).epsilon(0.01));  // the three count as one sample
   CHECK(e.age == Duration::ms(10));
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("a link that carries more than its trains said is at least that fast")
   now = now + Duration::seconds(1);
   CHECK(link.rate(now).is_lower_bound);
   CHECK(link.rate(now).bits_per_second == Approx(80'000'000).epsilon(0.04));
-  // The next train says what the link can do, and what it carried before says nothing any more.
+  // The next train measures the rate of the link, and replaces the lower bound.
   carry(link, now, 400, 0);
   now = now + Duration::seconds(1);
   CHECK_FALSE(link.rate(now).is_lower_bound);
@@ -196,15 +196,15 @@ TEST_CASE("slower samples that agree for a second replace faster ones") {
   CHECK(after_slow(kSlowerTime / 2, {10, 11, 10}) <= 11);
   CHECK(after_slow(kSlowerTime / 2 - Duration::ms(1), {10, 10, 10}) == 100);  // too soon
   CHECK(after_slow(kSlowerTime, {10, 10}) == 100);                            // too few
-  CHECK(after_slow(kSlowerTime / 2, {10, 20, 10}) == 100);                    // they do not agree
-  // One that is slower by as much as samples may differ is no reason to forget others.
+  CHECK(after_slow(kSlowerTime / 2, {10, 20, 10}) == 100);  // the samples do not agree
+  // Slower samples within the tolerance of agreement do not replace the faster ones.
   CHECK(after_slow(kSlowerTime / 2, {95, 95, 95}) == 100);
 }
 
 TEST_CASE("a receiver wants a train when none has come for some time") {
   LinkEstimate link;
   CHECK(link.wants_train(kBegin));
-  carry(link, kBegin, 200, 200);  // as fast as the link: no train
+  carry(link, kBegin, 200, 200);  // sent at the link's rate: no train
   CHECK(link.wants_train(after(Duration::ms(100))));
   carry(link, after(Duration::ms(100)), 200, 50);
   const Instant trained = after(Duration::ms(115));
@@ -215,7 +215,7 @@ TEST_CASE("a receiver wants a train when none has come for some time") {
 
 TEST_CASE("a receiver wants another train soon while the newest and the estimate disagree") {
   LinkEstimate link;
-  // The trains of a link that becomes half as fast.
+  // Sends trains over a link whose rate becomes half.
   for (int n = 0; n < 8; ++n) carry(link, after(Duration::ms(200 * n)), 200, 50);
   const Instant settled = after(Duration::ms(1'420));
   CHECK_FALSE(link.wants_train(settled + kUnsettledPatience * 2));
@@ -223,7 +223,7 @@ TEST_CASE("a receiver wants another train soon while the newest and the estimate
   const Instant odd = after(Duration::ms(2'040));
   CHECK_FALSE(link.wants_train(odd));
   CHECK(link.wants_train(odd + kUnsettledPatience + Duration::ms(1)));
-  CHECK_FALSE(link.is_changing());  // one of them may be an accident
+  CHECK_FALSE(link.is_changing());  // one slow train may be an accident
   carry(link, after(Duration::ms(2'500)), 400, 50);
   CHECK(link.is_changing());
   carry(link, after(Duration::ms(3'000)), 200, 50);
@@ -254,5 +254,5 @@ TEST_CASE("where a link to a node changes, it wants trains of all that send to i
   CHECK(links.alarm(changed));
   CHECK(links.wants_train(1, changed));
   CHECK_FALSE(links.alarm(changed + kAlarm));
-  CHECK_FALSE(links.wants_train(0, changed));  // nothing ever came from it
+  CHECK_FALSE(links.wants_train(0, changed));  // node 0 has never sent anything
 }

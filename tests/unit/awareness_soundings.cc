@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// When packets may go beyond window and pace to measure a link.
+// When a sender may exceed window and pace to measure a link.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@ constexpr Instant kBegin = Instant::from_ns(1'000'000'000);
 constexpr std::uint64_t kEarned =
     kSoundingBlocks * kSoundingOneOf;  // packets that pay for a sounding
 
-/// A policy over two links whose budget bears this many soundings.
+/// A policy over two links, with a budget for so many soundings.
 struct Bench {
   SoundingPolicy policy;
   std::array<Sounding, 2> links;
@@ -52,7 +52,7 @@ TEST_CASE("a sounding has so many packets") {
 TEST_CASE("soundings of a link are apart") {
   Bench bench(3);
   REQUIRE(bench.begin(kBegin, 1));
-  CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));  // the one before has packets left
+  CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));  // the previous sounding has packets left
   bench.send(1, kSoundingBlocks);
   CHECK_FALSE(bench.begin(kBegin + kSoundingPause - Duration::ns(1), 1));
   CHECK_FALSE(bench.begin(kBegin + kSoundingsApart - Duration::ns(1), 0));  // another link
@@ -100,7 +100,7 @@ TEST_CASE("what a sounding did not send is not lost to the budget") {
   bench.policy.end(bench.links[1]);
   CHECK_FALSE(bench.links[1].is_on());
   const Instant later = kBegin + kSoundingPause;
-  CHECK_FALSE(bench.begin(later, 1));  // one packet short
+  CHECK_FALSE(bench.begin(later, 1));  // the budget lacks one packet
   bench.send(0, kSoundingOneOf);
   CHECK(bench.begin(later, 1));
 }
@@ -174,8 +174,8 @@ TEST_CASE("an alarm and who asks again soon may use what is reserved") {
   struct Row {
     const char* what;
     SoundingCause why;
-    Duration after;  // the last sounding
-    bool of_use;     // it was
+    Duration after;  // since the last sounding
+    bool of_use;     // whether the last sounding was of use
     bool may;
   };
   const Duration soon = kTrainPatience - Duration::ns(1);
@@ -192,7 +192,7 @@ TEST_CASE("an alarm and who asks again soon may use what is reserved") {
         Row{"no tree uses it", {.is_used = false, .is_asked = false}, soon, true, false}}) {
     INFO(row.what);
     Bench bench(2);
-    // Half of it is reserved, and the other half is spent.
+    // Half of the budget is reserved, and the first sounding spends the other half.
     REQUIRE(bench.begin(kBegin, 1));
     bench.send(1, kSoundingBlocks);
     if (row.of_use) bench.links[1].on_use();
@@ -209,8 +209,9 @@ TEST_CASE("a sounding of a slow link is short, unless the one before was of no u
   CHECK(link.is_on());
   bench.send(1, 1);
   CHECK_FALSE(link.is_on());
-  // It has cost half of a long one, and the other half does not pay for the next one, which may be
-  // short: who has waited longer for a long one must not wait for ever.
+  // The short sounding cost half of the budget for a long one. The rest does not pay for the next
+  // sounding, even if that is a short one: otherwise short soundings would take the budget from a
+  // link that has waited longer for a long one.
   CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));
   link.on_use();
   CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));

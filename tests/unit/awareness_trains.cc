@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Trains and losses as a receiver sees them, packet by packet.
+// Trains and losses, from packets as a receiver sees them.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@ using namespace gradplane::awareness;
 namespace {
 
 constexpr std::uint32_t kBytes = 1500;
-constexpr std::int64_t kLinkUs = 100;  // for a packet: 120 Mbit/s
+constexpr std::int64_t kLinkUs = 100;  // of the link for one packet: 120 Mbit/s
 constexpr std::uint64_t kLinkRate = 120'000'000;
 constexpr std::int64_t kDelayUs = 5'000;
 
@@ -24,7 +24,7 @@ struct Sent {
   std::int64_t came_us = 0;
 };
 
-/// Packets through a link that takes kLinkUs for each, every `gap_us`.
+/// Packets that are sent every `gap_us` over a link that takes kLinkUs for each.
 std::vector<Sent> through_link(std::size_t count, std::int64_t gap_us, std::int64_t begin_us,
                                std::int64_t free_us = 0) {
   std::vector<Sent> packets;
@@ -41,7 +41,7 @@ std::vector<Sent> operator+(std::vector<Sent> a, const std::vector<Sent>& b) {
   return a;
 }
 
-/// Bursts of 20 packets, with pauses in which the queue becomes empty.
+/// Bursts of 20 packets. In the pauses the queue becomes empty.
 std::vector<Sent> bursts(std::int64_t count, std::int64_t begin_us) {
   std::vector<Sent> packets;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -50,7 +50,6 @@ std::vector<Sent> bursts(std::int64_t count, std::int64_t begin_us) {
   return packets;
 }
 
-/// The rates that were measured.
 struct Rates {
   std::vector<std::uint64_t> trains;
   std::vector<std::uint64_t> bounds;
@@ -122,11 +121,11 @@ TEST_CASE("whether a run is a train follows from how fast it was sent") {
                         {120, false},
                         {400, false}}) {
     Receiver receiver;
-    // Two packets at once make the queue that the others find.
+    // The first packets are sent at once and build the queue that the others join.
     receiver.take(through_link(8, 0, 1'000'000) +
                   through_link(200, row.gap_us, 1'000'100, 1'000'800));
     INFO("a packet every " << row.gap_us << " us");
-    // With the eight, the first packets are a train in any case.
+    // The packets that build the queue are one train in any case.
     CHECK((receiver.rates().trains.size() > 1) == row.is_train);
   }
 }
@@ -152,8 +151,8 @@ TEST_CASE("bursts between which the queue is empty are no train") {
 
 TEST_CASE("a train must be long") {
   Receiver receiver;
-  // Two packets find the queue too short to be sure of it, the third begins the train, and the last
-  // one proves that the link was not idle before it.
+  // At the first two packets the queue is too short to be noticed. The third begins the train. The
+  // last one proves that the link was not idle before.
   receiver.take(through_link(kTrainPackets + 3, 0, 1'000'000) + through_link(1, 0, 2'000'000));
   CHECK(receiver.rates().trains.empty());
   receiver.take(through_link(kTrainPackets + 4, 0, 3'000'000) + through_link(1, 0, 4'000'000));
@@ -162,12 +161,13 @@ TEST_CASE("a train must be long") {
 
 TEST_CASE("fewer packets are a train where they take long") {
   struct Row {
-    std::int64_t link_us;  // for a packet
+    std::int64_t link_us;  // of the link for one packet
     std::size_t packets;
     bool is_train;
     bool is_bound;
   };
-  constexpr std::size_t kLeast = kSlowTrainPackets + 2;  // the first and the last are left out
+  // A train excludes the first and the last packet.
+  constexpr std::size_t kLeast = kSlowTrainPackets + 2;
   for (const Row& row : {Row{250, kLeast, true, true}, Row{250, kLeast - 1, false, true},
                          Row{249, kLeast, false, true}, Row{100, kLeast, false, true},
                          Row{100, kLeast - 2, false, false}}) {
@@ -181,12 +181,12 @@ TEST_CASE("fewer packets are a train where they take long") {
                           {.at = Instant::from_ns(at_us * 1000), .waited = Duration::us(1)});
       best = {std::max(best.train, m.train), std::max(best.bound, m.bound)};
     };
-    take(900'000, 900'000 + 1);  // nothing waits
+    take(900'000, 900'000 + 1);  // the first packet does not wait in a queue
     for (std::size_t i = 0; i < row.packets; ++i) {
       came_us += row.link_us;
       take(999'000, came_us);
     }
-    take(1'999'000, 1'999'001);  // so the train has ended
+    take(1'999'000, 1'999'001);  // a pause, which ends the train
     take(1'999'100, 1'999'101);
     CHECK((best.train > 0) == row.is_train);
     if (row.is_train) CHECK(static_cast<double>(best.train) == Approx(48e6));
@@ -197,7 +197,8 @@ TEST_CASE("fewer packets are a train where they take long") {
 TEST_CASE("what a receiver that was away takes at once does not look like a fast link") {
   Receiver receiver;
   receiver.take(through_link(100, 100, 1'000'000));
-  // 300 packets have come meanwhile. The polls that follow take 32 each, and the last one all.
+  // 300 packets have arrived since the last poll. Each poll takes 32 of them. Only the polls that
+  // take the last ones leave the receive queue empty.
   const auto late = through_link(300, 5, 1'010'000);
   std::int64_t at = late.back().came_us + 1;
   for (std::size_t i = 0; i < late.size(); ++i) {
@@ -239,7 +240,7 @@ TEST_CASE("a sender whose clock begins again is measured as before") {
 TEST_CASE("clocks that drift apart over a long pause do not make a train") {
   Receiver receiver;
   receiver.take(through_link(100, 150, 1'000'000));
-  receiver.set_clock(static_cast<std::uint32_t>(-50'000));  // slow by 50 ms
+  receiver.set_clock(static_cast<std::uint32_t>(-50'000));  // 50 ms behind
   receiver.take(bursts(20, 500'000'000));
   CHECK(receiver.rates().trains.empty());
 }
@@ -274,7 +275,7 @@ TEST_CASE("a packet may be overtaken and is not lost") {
   const LossCount count = meter.on_packet(kLossStretch + kLossPatience + 1);
   CHECK(count.sent == kLossStretch);
   CHECK(count.lost == 0);
-  CHECK(meter.on_packet(4).sent == 0);  // of a stretch that has ended
+  CHECK(meter.on_packet(4).sent == 0);  // the packet belongs to a stretch that has ended
 }
 
 TEST_CASE("one stretch of packets follows the other") {

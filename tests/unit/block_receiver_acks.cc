@@ -85,7 +85,7 @@ TEST_CASE("an ack echoes the newest sending time and how long it was held") {
   const auto ack = std::make_unique<BlockReceiver::Ack>();
   (void)receiver.note_packet({.timestamp_us = 0xffff'fff0, .duplicate = false}, kStart);
   (void)receiver.note_packet({.timestamp_us = 5, .duplicate = false},
-                             kStart + Duration::us(10));  // after the wrap: newer
+                             kStart + Duration::us(10));  // after the clock wrapped around: newer
   (void)receiver.note_packet({.timestamp_us = 0xffff'fff8, .duplicate = false},
                              kStart + Duration::us(20));
   receiver.fill_ack(*ack, kStart + Duration::us(50));

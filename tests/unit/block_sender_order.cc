@@ -90,7 +90,7 @@ TEST_CASE("an ack of blocks that were never sent means nothing") {
 TEST_CASE("only what was sent a window before the echo is lost") {
   BlockSender sender = opened(0, 4);
   for (const std::uint32_t at : {1000U, 1100U, 1300U, 1301U}) (void)sender.take(at);
-  CHECK(sender.find_lost(1300, kWindow).blocks == 1);  // exactly a window is not enough
+  CHECK(sender.find_lost(1300, kWindow).blocks == 1);  // later by exactly the window is not enough
   CHECK(sender.in_flight() == 3);
   const BlockSender::Pick pick = sender.take(2000);
   CHECK(pick.block == 0);
@@ -108,7 +108,7 @@ TEST_CASE("a lost block that arrives after all is not sent again") {
   (void)sender.take(5000);
   REQUIRE(sender.find_lost(5000, kWindow).blocks == 1);
   const std::uint64_t first[] = {1};
-  CHECK(sender.on_ack(0, first) == 0);  // it was not in flight any more
+  CHECK(sender.on_ack(0, first) == 0);  // the block is no longer in flight
   CHECK_FALSE(sender.has_queued());
   CHECK(sender.on_complete() == 1);
   CHECK(sender.complete());
@@ -133,7 +133,7 @@ TEST_CASE("a probe takes the block that has waited longest") {
   for (const std::uint32_t at : {50U, 40U, 60U}) (void)sender.take(at);
   CHECK(sender.probe(100) == 1);
   CHECK(sender.in_flight() == 2);
-  CHECK(sender.take(100).block == 2);  // taken second, at 40
+  CHECK(sender.take(100).block == 2);  // the block that was sent earliest, at 40
   BlockSender idle = opened(0, 3);
   CHECK(idle.probe(100) == 0);
 }
@@ -165,8 +165,8 @@ TEST_CASE("critical blocks go first; repairs go before new blocks while they are
   for (int n = 0; n < 22; ++n) sent.push_back(sender.take(0).block);
   CHECK(sent.front() == 15);
   CHECK(sent.back() == 37);
-  // All but block 17 are lost: 13 goes at once, then as many repairs as an eighth of all that was
-  // sent allows, then what is new.
+  // All blocks but 17 are lost. The critical block 13 goes at once. Then come repairs, up to an
+  // eighth of all packets that were sent, and then new blocks.
   CHECK(sender.on_ack(0, std::vector<std::uint64_t>{1U << 7}) == 1);
   CHECK(sender.find_lost(10'000, kWindow).blocks == 23);
   const BlockSender::Pick again = sender.take(20'000);
@@ -190,7 +190,7 @@ TEST_CASE("once the peer gathers no more, what it has not is excluded") {
   CHECK(sender.excluded() == 7);
   CHECK_FALSE(sender.has_queued());
   CHECK(sender.in_flight() == 0);
-  // Nothing that is said later changes it.
+  // Later acks and offers do not change the excluded blocks.
   CHECK(sender.on_complete() == 0);
   sender.offer(9);
   CHECK_FALSE(sender.has_queued());
@@ -206,7 +206,7 @@ TEST_CASE("on a long path a repair goes twice, behind all else, unless the first
   CHECK_FALSE(sender.take(20'000, true).copy);
   CHECK(sender.take(20'000, true).block == 1);
   CHECK(sender.in_flight() == 2);
-  // Both are in flight; copies of both wait.
+  // Both blocks are in flight again, and a copy of each is queued.
   const BlockSender::Pick copy = sender.take(20'001, true);
   CHECK(copy.block == 0);
   CHECK(copy.copy);
@@ -251,11 +251,11 @@ TEST_CASE("blocks that do not go to the peer are settled from the start") {
     CHECK((pick.block >= 1064 && pick.block < 1130));
   }
   CHECK(sender.all_sent());
-  // The peer says nothing of blocks that it never gets.
+  // An ack covers only the blocks from 1064 on, because the peer never gets the others.
   CHECK(sender.acked_beyond(0, std::vector<std::uint64_t>(4)) == 0);
   CHECK(sender.on_ack(1, std::vector<std::uint64_t>{~std::uint64_t{0}, 3}) == 66);
   CHECK(sender.complete());
-  CHECK(sender.repeat(1000));  // as a question
+  CHECK(sender.repeat(1000));  // a block that was acked goes again as a question
   sender.open({0, kBlocks}, 0);
   CHECK(sender.settled_count() == 0);
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kRanks = 4;
 
-/// A tensor whose mean gradient has the energy 1, with this variance of each rank's.
+/// A tensor whose mean gradient has the energy 1. Each rank's gradient deviates with this variance.
 TensorNoise noise(std::uint64_t elements, double variance) {
   return {elements, (1 + variance) * kRanks, 1.0 * kRanks * kRanks};
 }
@@ -52,7 +52,7 @@ TEST_CASE("the noisier a tensor is, the less of it may be missing") {
     CHECK(bounds[i] <= bounds[i - 1]);
     CHECK(bounds[i] > 0);
   }
-  // Below the cap the error relative to the signal is the same for all: bound x variance.
+  // Below the cap, all tensors have the same error relative to their signal: bound x variance.
   CHECK(bounds[19] * std::pow(1.7, 14) == Approx(bounds[18] * std::pow(1.7, 13)).epsilon(1e-3));
 }
 
@@ -68,10 +68,10 @@ TEST_CASE("the size of the gradients alone changes nothing") {
 TEST_CASE("what is not known, zero or not finite stays exact and spoils nothing") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double inf = std::numeric_limits<double>::infinity();
+  // In the last tensor the ranks' gradients cancel out, so there is no signal.
   const std::vector<TensorNoise> tensors = {noise(1000, 1), {1000, 0, 0},   {1000, nan, 1},
                                             {1000, inf, 1}, {1000, 1, nan}, {0, 1, 1},
-                                            {1000, 4, 0}};  // the ranks' gradients cancel out: no
-                                                            // signal at all
+                                            {1000, 4, 0}};
   const std::vector<float> bounds = learn(tensors, kRanks, 0.01);
   CHECK(bounds[0] > 0);
   for (std::size_t i = 1; i < bounds.size(); ++i) CHECK(bounds[i] == 0);

@@ -30,7 +30,7 @@ api::BucketBounds table(std::uint32_t bucket, const Named& tensors,
   return out;
 }
 
-/// By name; with several tensors of one name, the last.
+/// Bounds by name. If several tensors have the same name, the last one is returned.
 std::map<std::string, api::BoundedTensor> resolved(const Rules& rules,
                                                    const std::vector<api::BucketBounds>& tables) {
   std::map<std::string, api::BoundedTensor> found;
@@ -56,7 +56,7 @@ double used(const std::map<std::string, api::BoundedTensor>& tensors) {
   return sum / all;
 }
 
-/// As DDP registers a small residual network: the last bucket of the model first.
+/// The tables that DDP registers for a small residual network: the last bucket of the model first.
 std::vector<api::BucketBounds> residual_network() {
   Named front = {{"conv1.weight", 20 * kBlock}, {"bn1.weight", 16}};
   Named back;
@@ -116,14 +116,14 @@ TEST_CASE("a tensor of several kinds gets the smallest of their bounds") {
 }
 
 TEST_CASE("a bound of less than a block is none") {
-  // 19 blocks, of which the tensor shares the first and the last with others.
+  // The tensors are not aligned to blocks, so one that fills 49 blocks has elements in 50.
   const auto tensors =
       resolved(preset(Preset::kMlt),
                {table(1, {{"a", 10}, {"b", 49 * kBlock}, {"c", 50 * kBlock}, {"d", 48 * kBlock}})});
   CHECK(tensors.at("a").bound == 0);
   CHECK(tensors.at("a").why == BoundReason::kTooSmall);
   CHECK(tensors.at("a").rule == "mlt: 2 % of 1 block");
-  CHECK(tensors.at("b").bound == kMltBound);  // 50 blocks hold some of it
+  CHECK(tensors.at("b").bound == kMltBound);  // 2 % of 50 blocks is one block
   CHECK(tensors.at("c").bound == kMltBound);
   CHECK(tensors.at("d").bound == 0);
   CHECK(tensors.at("d").rule == "mlt: 2 % of 49 blocks");
@@ -160,7 +160,7 @@ TEST_CASE("first and last layer are found in the order in which DDP makes its bu
   CHECK(kind_of("conv1.weight") == "first");
   CHECK(kind_of("layer1.0.conv1.weight") == "none");
   CHECK(kind_of("layer1.7.conv2.weight") == "none");
-  // When DDP rebuilds its buckets, the order of the first ones stays.
+  // DDP rebuilds its buckets. Kinds still follow the order of the first buckets.
   tables.push_back(table(3, {{"fc.bias", 10}, {"layer1.0.conv1.weight", 100 * kBlock}}));
   tables.push_back(table(4, {{"conv1.weight", 20 * kBlock}, {"fc.weight", 40 * kBlock}}));
   CHECK(kind_of("conv1.weight") == "first");
@@ -214,12 +214,12 @@ TEST_CASE("plot: the ends exact, blocks decreasing, residual layers half, the bu
     CHECK(first < before);
     before = first;
   }
-  // Norms are too small for a bound, so a little of the budget is left.
+  // Norms are too small for a bound, so they leave a little of the budget unused.
   CHECK(used(tensors) == Approx(kPlotBudget).epsilon(0.002));
 }
 
 TEST_CASE("plot: thresholds are those of the paper's sequence") {
-  // Five blocks of one layer each: 1/5 + 2 d, ... with d = 0.8 x 2 / 20.
+  // Five residual blocks of one layer each: 1/5 + 2 d, ... with d = 0.8 x 2 / 20.
   Named tensors = {{"first.w", 1000 * kBlock}};
   for (int b = 0; b < 5; ++b) tensors.emplace_back("h." + std::to_string(b) + ".w", 1000 * kBlock);
   tensors.emplace_back("last.w", 1000 * kBlock);

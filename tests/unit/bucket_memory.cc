@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What the buckets of a job may keep for its next gradients.
+// How much memory the buckets of a job may take for residuals.
 #include <malloc.h>
 
 #include <numeric>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kRoundBytes = 64 << 10;
 constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
 
-/// The job of node 1, which pushes to node 0.
+/// A job of node 1, which pushes to node 0.
 engine::JobRuntime job_with(Compensation compensation, std::size_t residual_bytes,
                             std::uint32_t staleness_steps = 0) {
   job::JobConfig config;
@@ -74,7 +74,7 @@ TEST_CASE("a job may keep what the documentation says") {
 }
 
 TEST_CASE("what a gathering counts does not grow with tensors times sources") {
-  // Of one element each, as many as a tenant may name, in a round of 64 KiB.
+  // The bucket has as many tensors as a tenant may name, with one element each: a round of 64 KiB.
   constexpr std::size_t kTensors = kMaxTensorsPerBucket;
   constexpr std::size_t kSources = 1000;
   const auto geometry = Geometry::of(ElementType::kFloat32, kTensors, kDefaultBlockBytes, 1);
@@ -84,7 +84,8 @@ TEST_CASE("what a gathering counts does not grow with tensors times sources") {
   const std::vector<std::atomic<float>> bounds(kTensors);
   std::vector<std::uint16_t> nodes(kSources);
   std::iota(nodes.begin(), nodes.end(), std::uint16_t{0});
-  // What is not there needs no clearing in every round. Sanitizers count nothing here.
+  // Each round clears these counters, so they must be few. Sanitizers replace malloc, so under them
+  // mallinfo2() shows no growth.
   const struct mallinfo2 before = mallinfo2();
   const aggregate::Gather gather(testing::hosts_as_sources(nodes), map, bounds, {});
   const struct mallinfo2 after = mallinfo2();

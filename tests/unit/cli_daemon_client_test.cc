@@ -22,7 +22,7 @@ using namespace gradplane::cli;
 
 namespace {
 
-/// A socket on which a thread plays the daemon for one connection.
+/// A socket. A thread plays the daemon for one connection.
 class FakeDaemon {
  public:
   using Script = std::function<void(int fd)>;
@@ -47,14 +47,14 @@ class FakeDaemon {
   FakeDaemon(const FakeDaemon&) = delete;
   FakeDaemon& operator=(const FakeDaemon&) = delete;
   ~FakeDaemon() {
-    shutdown(listener_, SHUT_RDWR);  // ends an accept() that nobody connected to
+    shutdown(listener_, SHUT_RDWR);  // ends accept() if nobody has connected
     if (thread_.joinable()) thread_.join();
     close(listener_);
     std::filesystem::remove_all(folder_);
   }
 
   std::string path() const { return folder_ + "/s"; }
-  /// From now on it is the server of another user.
+  /// From now on the kernel names this user as the server's.
   bool belong_to(uid_t uid) const { return test::listen_as(uid, listener_); }
 
  private:
@@ -207,7 +207,7 @@ TEST_CASE("a new plan is asked for by its kind and roots, and told or refused") 
 }
 
 TEST_CASE("an operator asks nothing of another user's server, unless that user is named") {
-  if (geteuid() != 0) return;  // only root can play two users
+  if (geteuid() != 0) return;  // only root can change its user id
   unsetenv("GRADPLANE_DAEMON_UID");
   std::string heard = "nothing yet";
   {

@@ -10,7 +10,7 @@ using namespace gradplane::cli;
 
 namespace {
 
-/// A triangle of two workers and an aggregator with links of 100 Mbit/s.
+/// Two workers and an aggregator, with links of 100 Mbit/s between each two.
 config::Config triangle() {
   config::Config config;
   for (const char* name : {"a", "b", "agg"}) config.cluster.nodes.emplace_back().name = name;

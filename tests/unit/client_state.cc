@@ -82,7 +82,7 @@ TEST_CASE("rounds in flight go across 2^32") {
     REQUIRE(rounds.next() == round);
     rounds.submit();
     if (!rounds.full()) continue;
-    // The newer of the two oldest first.
+    // Of the two oldest rounds, the newer one completes first.
     const auto oldest = static_cast<std::uint32_t>(round - (kMaxInFlightRounds - 1));
     REQUIRE(rounds.complete(oldest + 1));
     REQUIRE(rounds.full());

@@ -174,7 +174,7 @@ TEST_CASE("the plans of single jobs have roots and trees, too") {
       errors_of(std::string(kBase) + "plan: {jobs: {x: manual}}\n") ==
       std::vector<std::string>{"f.yaml:14: plan.trees: missing; manual in plan.jobs needs at least "
                                "one tree with its root and parents"});
-  // Keys that are read for single jobs alone.
+  // These keys have no effect on plan.kind, but single jobs read them.
   CHECK(
       errors_of(std::string(kBase) + "plan: {kind: sharded, root: a, jobs: {x: star}}\n").empty());
   CHECK(errors_of(std::string(kBase) + "plan: {roots: training, jobs: {x: sharded}}\n").empty());

@@ -63,7 +63,7 @@ TEST_CASE("what contradicts itself in the congestion section is an error") {
   const auto idle = errors_with("  mltcp_slope: 2\n");
   REQUIRE(idle.size() == 1);
   CHECK(idle[0].find("means nothing without congestion.mltcp: true") != std::string::npos);
-  // The default may stand anywhere.
+  // The default value is allowed where the key has no effect.
   CHECK(errors_with("  mltcp_slope: 1.75\n").empty());
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("single jobs have controllers of their own, by name") {
   const auto controller = [&](std::string_view job) {
     return congestion_of(*parsed.config, job).controller;
   };
-  CHECK(controller("bert-large") == ControllerKind::kDctcp);  // the first line that matches
+  CHECK(controller("bert-large") == ControllerKind::kDctcp);  // the first pattern that matches
   CHECK(controller("roberta") == ControllerKind::kCubic);
   CHECK(controller("line") == ControllerKind::kFixed);
   CHECK(congestion_of(*parsed.config, "bert").mltcp.has_value());

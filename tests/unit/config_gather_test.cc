@@ -178,7 +178,7 @@ TEST_CASE("patterns are bounded") {
 }
 
 TEST_CASE("the effective form of the gather section loads as the same") {
-  // A key itself is hidden there.
+  // The effective form hides the value of cluster.key, so the file names key_file.
   const ParsedConfig parsed =
       parse(base_with("key: 00112233445566778899aabbccddeeff", "key_file: /etc/key") +
             "gather:\n  preset: ltp\n  kinds: {norm: 1 %}\n"

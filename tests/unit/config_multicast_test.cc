@@ -46,18 +46,18 @@ TEST_CASE("a range holds multicast addresses that switches do not flood, and no 
   CHECK(takes_range("239.71.1.0/24"));
   CHECK(takes_range("239.64.0.0/10"));
   CHECK(takes_range("225.1.0.0/16"));
-  CHECK_FALSE(takes_range("239.71.1.0/25"));   // too narrow
-  CHECK_FALSE(takes_range("239.71.1.0/255"));  // no prefix
-  CHECK_FALSE(takes_range("239.71.1.0/272"));  // nor 16
-  CHECK_FALSE(takes_range("239.71.0.0"));      // no prefix
-  CHECK_FALSE(takes_range("239.71.0.1/16"));   // begins inside
-  CHECK_FALSE(takes_range("10.71.0.0/16"));    // hosts
+  CHECK_FALSE(takes_range("239.71.1.0/25"));   // too few addresses
+  CHECK_FALSE(takes_range("239.71.1.0/255"));  // not a prefix length
+  CHECK_FALSE(takes_range("239.71.1.0/272"));  // not read as /27 or /16
+  CHECK_FALSE(takes_range("239.71.0.0"));      // no prefix length
+  CHECK_FALSE(takes_range("239.71.0.1/16"));   // not the first address of the range
+  CHECK_FALSE(takes_range("10.71.0.0/16"));    // unicast
   CHECK_FALSE(takes_range("240.71.0.0/16"));   // reserved
-  CHECK_FALSE(takes_range("224.0.0.0/24"));    // flooded
-  CHECK_FALSE(takes_range("239.0.0.0/24"));    // by its Ethernet addresses, too
-  CHECK_FALSE(takes_range("239.128.0.0/16"));  // of which 239.128.0.0/24 is
-  CHECK_FALSE(takes_range("239.0.0.0/8"));     // which holds both
-  CHECK_FALSE(takes_range("232.71.0.0/16"));   // of single senders
+  CHECK_FALSE(takes_range("224.0.0.0/24"));    // switches flood these addresses
+  CHECK_FALSE(takes_range("239.0.0.0/24"));    // the same Ethernet addresses as 224.0.0.0/24
+  CHECK_FALSE(takes_range("239.128.0.0/16"));  // 239.128.0.0/24 has them, too
+  CHECK_FALSE(takes_range("239.0.0.0/8"));     // holds both of these
+  CHECK_FALSE(takes_range("232.71.0.0/16"));   // source-specific multicast
   CHECK(first_error("multicast: {enabled: true, range: 239.0.0.0/16}\n") ==
         "f.yaml:14: multicast.range: value '239.0.0.0/16': accepted: a prefix of IPv4 multicast "
         "addresses with a length from 10 to 24, such as 239.71.0.0/16, outside 232.0.0.0/8, that "
@@ -68,7 +68,7 @@ TEST_CASE("what contradicts multicast is refused") {
   CHECK(first_error("multicast: {range: 239.72.0.0/16}\n") ==
         "f.yaml:14: multicast.range: value '239.72.0.0/16': means nothing without "
         "multicast.enabled: true; remove it");
-  CHECK(with("multicast: {range: 239.71.0.0/16}\n").ok());  // the default may stand anywhere
+  CHECK(with("multicast: {range: 239.71.0.0/16}\n").ok());  // the default is allowed anywhere
   CHECK(first_error("multicast: {enabled: true}\ngrants: {enabled: true}\n") ==
         "f.yaml:14: multicast.enabled: value 'true': means nothing with grants.enabled: true, "
         "because credit is given to one sender for one receiver; remove one of them");

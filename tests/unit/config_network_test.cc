@@ -11,7 +11,7 @@ using namespace gradplane::config;
 
 namespace {
 
-/// kBase, whose last line is 13, and `more` behind it.
+/// Returns kBase, whose last line is 13, followed by `more`.
 std::string with(const std::string& more) {
   return std::string(kBase) + more;
 }
@@ -156,7 +156,7 @@ TEST_CASE("a network that is cut is probably a mistake") {
     for (const ConfigError& warning : parsed.warnings) out.push_back(warning.text());
     return out;
   };
-  // By a dead link, in both directions or in one.
+  // Nodes are cut off by a link without a rate, in both directions or in one.
   CHECK(warnings(kLinked) ==
         std::vector{"f.yaml:21: network.links[1].rate: value '0 Mbit/s': " + cut});
   const auto linked = [](const std::string& rates) {
@@ -167,7 +167,7 @@ TEST_CASE("a network that is cut is probably a mistake") {
   CHECK(warnings(linked("rate: 0 bit/s, rate_back: 1 Gbit/s")) ==
         std::vector{"f.yaml:15: network.links[0].rate: value '0 bit/s': " + cut});
   CHECK(warnings(linked("rate: 1 Gbit/s")).empty());
-  // By a link that is not there.
+  // Nodes are cut off because no link joins their sites.
   const std::string islands =
       "      site: south\n"
       "    - {name: c, address: 10.0.0.3/24}\n    - {name: d, address: 10.0.0.4/24}\n"

@@ -24,7 +24,7 @@ TEST_CASE("a file gives typed values and documented defaults") {
   CHECK(c.port().kind == PortKind::kAfPacket);
   CHECK(c.port().interface == "eth1");
   CHECK(c.port().mtu_bytes == 1500);
-  CHECK(c.port().memory_bytes == 0);  // what the port needs
+  CHECK(c.port().memory_bytes == 0);  // 0: as much as the port needs
   CHECK_FALSE(c.port().vlan);
   CHECK_FALSE(c.port().link_rate_bits_per_s);
   CHECK(c.cluster.udp_port == 47000);

@@ -29,7 +29,7 @@ std::string read(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// What two configurations may not differ in, as text.
+/// All settings as text. Equal texts mean equal configurations.
 std::string values_of(const ParsedConfig& parsed) {
   std::string out;
   for (const Setting& setting : parsed.settings) out += setting.key + "=" + setting.value + "\n";
@@ -54,7 +54,7 @@ TEST_CASE("every row of the option table is complete") {
     const bool has_word =
         option.type == OptionType::kTimeOrWord || option.type == OptionType::kIntegerOrWord;
     CHECK(has_word == !option.word.empty());
-    // Exactly one of: a default, how it is found, none because it is required.
+    // An option has exactly one of: a default, a note how the default is found, or it is required.
     CHECK(int{!option.default_text.empty()} + int{!option.default_note.empty()} +
               int{option.required} ==
           1);
@@ -65,7 +65,7 @@ TEST_CASE("every row of the option table is complete") {
 }
 
 TEST_CASE("the reference page is what the table says") {
-  // After a change: build/control/cli/gradplane generate-config-reference >
+  // After a change of the table run: build/control/cli/gradplane generate-config-reference >
   // docs/config-reference.md
   CHECK(read(kSource / "docs" / "config-reference.md") == reference_markdown());
 }

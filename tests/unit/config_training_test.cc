@@ -18,7 +18,7 @@ ParsedConfig with(const std::string& text) {
   return parse(std::string(kBase) + text);
 }
 
-/// What is wrong with a selective mode beside this.
+/// Returns the first error of a file with this selective mode and `text`, or "".
 std::string error_with(const std::string& mode, const std::string& text) {
   const auto errors = errors_of(std::string(kBase) + "training: {mode: " + mode + "}\n" + text);
   return errors.empty() ? "" : errors.front();
@@ -137,7 +137,7 @@ TEST_CASE("keys of selective modes mean nothing without one") {
     REQUIRE(errors.size() == 1);
     CHECK(errors[0].ends_with("means nothing while training.mode is exact; remove it"));
   }
-  // The default may stand anywhere.
+  // The default values are allowed where the keys have no effect.
   CHECK(with("training: {mode: exact, freshness: 4, receivers: 30 %}\n").ok());
 }
 

@@ -8,7 +8,7 @@ using namespace gradplane::config;
 
 namespace {
 
-/// kBase with three more nodes, then `plan`. Line 20 is the first of the plan.
+/// Returns kBase with three more nodes and then `plan`, which begins in line 20.
 std::string with_plan(const std::string& plan) {
   return std::string(kBase) +
          "    - name: c\n      address: 10.0.0.3/24\n"
@@ -41,7 +41,7 @@ TEST_CASE("trees are read with weights, roots and parents by name") {
   CHECK(plan.trees[1].weight == 3);
   CHECK(plan.trees[1].root == 1);
 
-  // And the effective form says the same.
+  // The effective form loads as the same plan.
   std::string effective = effective_yaml(parsed);
   const std::string hidden = "<hidden>";
   effective.replace(effective.find(hidden), hidden.size(), "00112233445566778899aabbccddeeff");
@@ -123,7 +123,8 @@ TEST_CASE("a node outside of a tree may host ranks, and that is probably a mista
       "parent, "
       "or set aggregate: true for those that host no ranks";
   CHECK(warnings("{root: a, parents: {b: a, c: a, d: b, e: b}}").empty());
-  CHECK(warnings("{root: b, parents: {c: b, d: b, e: b}}").empty());  // a aggregates
+  // Node a is an aggregator, so the tree may leave it out.
+  CHECK(warnings("{root: b, parents: {c: b, d: b, e: b}}").empty());
   CHECK(
       warnings("{root: a, parents: {b: a, c: a, d: b}}") ==
       std::vector<std::string>{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// BBR against what its draft says, on paths in virtual time.
+// BBR against the values of its Internet draft, on simulated paths.
 #include <deque>
 
 #include "dataplane/congestion/bbr.h"
@@ -20,14 +20,14 @@ constexpr Duration kRtt = Duration::ms(1);
 constexpr congestion::Path kPath = {.link_bits_per_second = kLinkBitsPerSecond,
                                     .block_wire_bytes = kBlockWireBytes};
 
-/// A bottleneck with a queue, one packet after the other, in virtual time.
+/// A bottleneck with a queue that serves one packet after the other, in virtual time.
 struct Bottleneck {
   Duration base = Duration::ms(10);
   double blocks_per_second = 10'000;
   double loss = 0;
   std::uint64_t delivered = 0;
 
-  /// Runs for so long; returns the time then.
+  /// Runs for `time` and returns the time of its end.
   Instant run(congestion::Controller& c, Instant now, Duration time) {
     const Instant end = now + time;
     while (now < end) {
@@ -118,7 +118,7 @@ TEST_CASE("BBR finds rate and round trip of a path, and holds twice what it hold
 TEST_CASE("acks that come bundled are no faster network than what was sent") {
   Bbr bbr(kPath);
   constexpr Duration kTrip = Duration::ms(10);
-  constexpr Duration kRound = Duration::ms(14);  // a round trip, and an ack that was held back
+  constexpr Duration kRound = Duration::ms(14);  // a round trip and the delay of a held ack
   std::uint32_t in_flight = 0;
   Instant now = kControllerStart;
   const auto send = [&](std::uint32_t blocks) {
@@ -148,9 +148,9 @@ TEST_CASE("BBR measures a round trip anew that it has not seen for ten seconds")
   Bbr bbr(kPath);
   Instant now = kControllerStart;
   const auto busy_for = [&](Duration time, Duration rtt) {
-    Duration drained;  // how long it had the smallest window
+    Duration drained;  // how long the window was the smallest
     for (const Instant end = now + time; now < end; now = now + rtt) {
-      // A pipe that is never empty, so that no pause shows the round trip.
+      // Blocks are always in flight, so no idle time lets BBR measure the round trip.
       for (std::uint32_t n = 0; n < 10; ++n) bbr.on_sent(now, kBlockWireBytes, 20 + n);
       bbr.on_ack({.now = now,
                   .acked_blocks = 10,

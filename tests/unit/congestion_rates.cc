@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Controllers of a rate or a delay against the numbers of their own papers; MLTCP.
+// Controllers of a rate and controllers by delay, against the numbers of their papers; MLTCP.
 #include <cmath>
 
 #include "dataplane/congestion/dcqcn.h"
@@ -58,7 +58,7 @@ TEST_CASE("DCQCN comes back by halves, then by a thousandth of the line") {
   dcqcn.on_ack(mark(kControllerStart));
   Instant now = kControllerStart;
   double expected = 0.5e9;
-  for (int n = 1; n <= 5; ++n) {  // F rounds of fast recovery
+  for (int n = 1; n <= 5; ++n) {  // the F rounds of fast recovery
     now = now + Duration::us(55);
     REQUIRE(dcqcn.next_tick() == now);
     dcqcn.on_tick(now);
@@ -66,7 +66,7 @@ TEST_CASE("DCQCN comes back by halves, then by a thousandth of the line") {
     CHECK(dcqcn.rate_bits_per_second() == Approx(expected));
     CHECK(dcqcn.alpha() == Approx(std::pow(255.0 / 256, n)));
   }
-  // Cut again: now the target is below the line, and grows by R_AI.
+  // A second mark: the target is now below the line rate, so it grows by R_AI.
   const double alpha = dcqcn.alpha();
   const double target = dcqcn.rate_bits_per_second();
   dcqcn.on_ack(mark(now));
@@ -85,7 +85,8 @@ TEST_CASE("DCQCN comes back by halves, then by a thousandth of the line") {
 TEST_CASE("DCQCN's byte counter raises the rate as its timer does") {
   Dcqcn dcqcn(kPath);
   dcqcn.on_ack(mark(kControllerStart));
-  // 2 ms of 1 Gbit/s: 250000 bytes, in less than a period of the timer.
+  // 167 blocks are the 250000 bytes that 1 Gbit/s carries in 2 ms. No time passes, so only the byte
+  // counter acts.
   for (int n = 0; n < 167; ++n) dcqcn.on_sent(kControllerStart, kBlockWireBytes, 1);
   CHECK(dcqcn.rate_bits_per_second() == 0.75e9);
 }
@@ -95,7 +96,7 @@ TEST_CASE("DCQCN's hyper increase needs both counters past F, and MLTCP scales b
     Dcqcn dcqcn(kPath);
     dcqcn.set_gain(gain);
     Instant now = kControllerStart;
-    // Down to where the line is far away.
+    // Marks take the rate far below the line rate, so that the line rate does not limit the target.
     for (int n = 0; n < 6; ++n) dcqcn.on_ack(mark(now = now + Duration::us(50)));
     const double low = dcqcn.rate_bits_per_second();
     for (int n = 0; n < 6; ++n) {
@@ -106,7 +107,9 @@ TEST_CASE("DCQCN's hyper increase needs both counters past F, and MLTCP scales b
     }
     return dcqcn.rate_bits_per_second() - low;
   };
-  // The sixth round of both: one R_AI that is halved twice, and one R_HAI, halved once.
+  // The sixth event of the byte counter adds R_AI, and that of the timer adds R_HAI. The rate then
+  // halves its distance to the target, so it gets three quarters of the first and half of the
+  // second.
   CHECK(target_after(2, true) == Approx(target_after(1, true) + 0.75e6 + 5e6));
   CHECK(target_after(2, false) == Approx(target_after(1, false) + 0.5e6));
 }
@@ -114,22 +117,22 @@ TEST_CASE("DCQCN's hyper increase needs both counters past F, and MLTCP scales b
 TEST_CASE("DCQCN follows a link that changes its rate") {
   Dcqcn dcqcn(kPath);
   dcqcn.set_link_rate(200'000'000);
-  CHECK(dcqcn.rate_bits_per_second() == 0.2e9);  // nothing has reduced it
+  CHECK(dcqcn.rate_bits_per_second() == 0.2e9);  // no mark has reduced the rate
   dcqcn.set_link_rate(2'000'000'000);
   CHECK(dcqcn.rate_bits_per_second() == 2e9);
   Instant now = kControllerStart;
   dcqcn.on_ack(mark(now));
   CHECK(dcqcn.rate_bits_per_second() == 1e9);
-  // What the network bears does not change with the link, but no rate exceeds the link.
+  // A faster link does not raise a reduced rate, and no rate exceeds the link.
   dcqcn.set_link_rate(4'000'000'000);
   CHECK(dcqcn.rate_bits_per_second() == 1e9);
   dcqcn.set_link_rate(500'000'000);
   CHECK(dcqcn.rate_bits_per_second() == 0.5e9);
   for (int n = 0; n < 20; ++n) dcqcn.on_tick(now = now + Duration::us(55));
   CHECK(dcqcn.rate_bits_per_second() == 0.5e9);
-  // On a faster link it grows again, in steps of that link, and no further than it.
+  // DCQCN takes a link of an unknown rate for one of 1 Gbit/s.
   dcqcn.set_link_rate(0);
-  CHECK(dcqcn.rate_bits_per_second() == 1e9);  // of a link that nobody knows
+  CHECK(dcqcn.rate_bits_per_second() == 1e9);
 }
 
 TEST_CASE("DCQCN that was reduced grows to the rate of a faster link") {
@@ -139,7 +142,8 @@ TEST_CASE("DCQCN that was reduced grows to the rate of a faster link") {
   dcqcn.set_link_rate(kLinkBitsPerSecond);
   CHECK(dcqcn.rate_bits_per_second() == 0.05e9);
   for (int n = 0; n < 5; ++n) dcqcn.on_tick(now = now + Duration::us(55));
-  const double rate = dcqcn.rate_bits_per_second();  // next to the target, which is still the old
+  // The target is still the line rate of the link before.
+  const double rate = dcqcn.rate_bits_per_second();
   dcqcn.on_tick(now = now + Duration::us(55));
   CHECK(dcqcn.rate_bits_per_second() == Approx((rate + 0.1e9 + 1e6) / 2));
   for (int n = 0; n < 2000; ++n) dcqcn.on_tick(now = now + Duration::us(55));
@@ -164,7 +168,8 @@ TEST_CASE("on a link of an unknown rate Swift tolerates a queue as long as the p
   const Swift swift({.link_bits_per_second = 0, .block_wire_bytes = kBlockWireBytes});
   const auto queue = [&](Duration rtt) { return swift.target(rtt) - rtt; };
   CHECK(queue(Duration::us(100)) == queue(Duration::us(500)));
-  // A block takes 6 ms at 2 Mbit/s, and so does the shortest round trip there.
+  // A block takes 6 ms at 2 Mbit/s, so no round trip there is shorter. One block in the queue
+  // doubles it.
   CHECK(queue(Duration::ms(6)) >= Duration::ms(6));
   CHECK(queue(Duration::ms(20)) == queue(Duration::ms(10)));
 }
@@ -199,12 +204,12 @@ TEST_CASE("Swift takes back 0.8 of the share by which a delay is too long, at mo
   double before = window_of(swift, now);
   REQUIRE(before > 100);
   const Duration target = swift.target(kRtt);
-  CHECK(target == kRtt + Duration::us(500));  // no scaling for so large a window
+  CHECK(target == kRtt + Duration::us(500));  // the window is too large for scaling
   swift.on_ack(measured(now, target * 5 / 4, kRtt));
   CHECK(window_of(swift, now) == Approx(before * (1 - 0.8 * 0.2)));
   before = window_of(swift, now);
   swift.on_ack(measured(now + kRtt / 2, target * 5, kRtt));
-  CHECK(window_of(swift, now) == before);  // once in a round trip
+  CHECK(window_of(swift, now) == before);  // one reduction in a round trip
   swift.on_ack(measured(now + kRtt * 2, target * 100, kRtt));
   CHECK(window_of(swift, now) == Approx(before / 2));
 }
@@ -219,7 +224,7 @@ TEST_CASE("small windows of Swift tolerate a longer queue, and less than a block
   }
   CHECK(swift.target(kRtt) > roomy);
   CHECK(swift.target(kRtt) <= kRtt + Duration::us(3000));
-  // 0.25 blocks in 100 ms: one in 400.
+  // 0.25 blocks in 100 ms: one block in 400 ms.
   const congestion::Decision d = swift.decide(now);
   CHECK(d.window_blocks == 0.25);
   CHECK(d.pacing_bits_per_second == kBlockWireBytes * 8 * 10 / 4);
@@ -235,7 +240,7 @@ TEST_CASE("no delay, loss or silence takes Swift below the smallest window") {
     swift.on_ack(measured(now, Duration::ms(100), kRtt));
   }
   CHECK(window_of(swift, now) == congestion::kMinWindow);
-  // A hundredth of a block in 100 ms.
+  // The smallest window is a hundredth of a block, in a round trip of 100 ms.
   CHECK(swift.decide(now).pacing_bits_per_second == kBlockWireBytes * 8 / 10);
   for (int n = 0; n < 3; ++n) {
     lose(swift, now = now + Duration::seconds(1), kRtt, 10);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Controllers of a window against the numbers of their own papers.
+// Controllers of a window, against the numbers of their papers.
 #include <cmath>
 
 #include "dataplane/congestion/cubic.h"
@@ -51,7 +51,7 @@ TEST_CASE("to Reno a mark is a loss, and silence takes it to one block and half 
   now = round_trips(reno, now, kRtt, 4);
   CHECK(window_of(reno, now) == 16);  // slow start
   now = round_trip(reno, now, kRtt);
-  CHECK(window_of(reno, now) == Approx(20).margin(1));  // half of 40, and no further by doubling
+  CHECK(window_of(reno, now) == Approx(20).margin(1));  // at half of 40, slow start ends
   CHECK(reno.stats().reductions == 2);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("an outage of many timeouts costs the threshold once") {
     fall_silent(reno, now, kRtt);
   }
   now = round_trips(reno, now + kRtt, kRtt, 6);
-  CHECK(window_of(reno, now) >= 40);  // half of 80, by slow start
+  CHECK(window_of(reno, now) >= 40);  // slow start goes on to half of 80
 
   Cubic cubic;
   now = round_trips(cubic, kControllerStart, kRtt, 3);
@@ -81,11 +81,11 @@ TEST_CASE("what was sent before a reduction and is found lost after it costs not
   Instant now = round_trips(reno, kControllerStart, kRtt, 3);
   const Instant sent = now;
   fall_silent(reno, now = now + Duration::ms(40), kRtt);
-  // The link lives again: an answer to a probe proves that all of the window was lost.
+  // The link works again. An answer to a probe proves that the whole window was lost.
   lose(reno, now = now + Duration::ms(10), kRtt, 70, sent);
   CHECK(reno.stats().reductions == 1);
   now = round_trips(reno, now, kRtt, 6);
-  CHECK(window_of(reno, now) >= 40);  // half of 80, by slow start
+  CHECK(window_of(reno, now) >= 40);  // slow start goes on to half of 80
 
   Cubic cubic;
   now = round_trips(cubic, kControllerStart, kRtt, 3);
@@ -131,7 +131,7 @@ TEST_CASE("CUBIC follows W_cubic") {
   REQUIRE(top == 640);
   lose(cubic, now, kLong, 1);
   CHECK(window_of(cubic, now) == Approx(0.7 * top));
-  // The curve begins with the first ack.
+  // The curve begins at the first ack.
   now = round_trip(cubic, now, kLong);
   const Instant epoch = now;
   const double k = std::cbrt(top * 0.3 / 0.4);
@@ -150,7 +150,8 @@ TEST_CASE("CUBIC is never slower than Reno with its own reduction") {
   Instant now = round_trips(cubic, kControllerStart, kRtt, 2);
   REQUIRE(window_of(cubic, now) == 40);
   lose(cubic, now, kRtt, 1);
-  // RFC 9438, section 4.3: 3 (1 - 0.7) / (1 + 0.7) blocks a round trip up to 40, then one.
+  // RFC 9438, section 4.3: the window grows by 3 (1 - 0.7) / (1 + 0.7) blocks in a round trip up to
+  // 40 blocks, then by one.
   constexpr double kAlpha = 0.9 / 1.7;
   double expected = 28;
   for (int n = 0; n < 100; ++n) {
@@ -169,7 +170,7 @@ TEST_CASE("CUBIC leaves room for others when it did not get back to where it was
   REQUIRE(second < 640);
   lose(cubic, now, kLong, 1);
   round_trip(cubic, now, kLong);
-  // W_max is 0.85 of the window, and the curve is there after K.
+  // W_max is 0.85 of the window at the loss. The curve reaches W_max after K.
   const double k = std::cbrt((0.85 - 0.7) * second / 0.4);
   const auto after = Duration::us(static_cast<std::int64_t>(k * 1e6));
   CHECK(cubic.cubic_window(after) == Approx(0.85 * second).epsilon(0.001));
@@ -181,7 +182,7 @@ TEST_CASE("CUBIC's gain is on what it adds on its curve") {
     Cubic cubic;
     Instant now = round_trips(cubic, kControllerStart, kLong, 6);
     lose(cubic, now, kLong, 1);
-    now = round_trips(cubic, now, kLong, 5);  // above what Reno would have
+    now = round_trips(cubic, now, kLong, 5);  // above Reno's window
     const double before = window_of(cubic, now);
     cubic.set_gain(gain);
     cubic.on_ack({.now = now,
@@ -216,7 +217,8 @@ TEST_CASE("CUBIC takes at most half of its window more in a round trip") {
   now = round_trips(cubic, now, kLong, 3);
   const double before = window_of(cubic, now);
   const auto blocks = static_cast<std::uint32_t>(before) + 1;
-  const Duration far = Duration::seconds(1000);  // the target is where the curve is then
+  // The target is the curve's value one round trip ahead.
+  const Duration far = Duration::seconds(1000);
   cubic.on_ack({.now = now,
                 .acked_blocks = blocks,
                 .in_flight_blocks = blocks,
@@ -242,7 +244,7 @@ TEST_CASE("pauses without demand are no time to CUBIC, however short") {
 }
 
 TEST_CASE("a window that is not used, and a rest, are no time to CUBIC") {
-  // A window of 28 that is not used for a minute.
+  // A window of 28 blocks that is not used for a minute does not grow.
   Cubic cubic;
   Instant now = round_trips(cubic, kControllerStart, kRtt, 2);
   lose(cubic, now, kRtt, 1);
@@ -262,7 +264,7 @@ TEST_CASE("a window that is not used, and a rest, are no time to CUBIC") {
   now = round_trip(cubic, now, kRtt);
   CHECK(window_of(cubic, now) < before + 1);
 
-  // A small window that rests for a minute goes on where it was.
+  // A small window goes on from the same size after a minute without packets.
   Cubic small;
   now = kControllerStart;
   lose(small, now, kRtt, 1);
@@ -279,14 +281,14 @@ TEST_CASE("CUBIC begins a new curve after silence") {
   fall_silent(cubic, now, kRtt);
   CHECK(window_of(cubic, now) == 1);
   now = round_trips(cubic, now + kRtt, kRtt, 30);
-  CHECK(window_of(cubic, now) >= 224);  // 0.7 of 320: slow start goes on to there
+  CHECK(window_of(cubic, now) >= 224);  // slow start goes on to 0.7 of 320
 }
 
 TEST_CASE("DCTCP's alpha is the share of blocks that are marked of late") {
   Dctcp dctcp;
   CHECK(dctcp.alpha() == 1);
   Instant now = kControllerStart;
-  for (int n = 0; n < 4000; ++n) {  // one ack of four in each round trip, of a quarter of it
+  for (int n = 0; n < 4000; ++n) {  // in each round trip, one of four acks is marked
     dctcp.on_ack({.now = now,
                   .acked_blocks = 4,
                   .in_flight_blocks = 16,
@@ -297,7 +299,7 @@ TEST_CASE("DCTCP's alpha is the share of blocks that are marked of late") {
     now = now + kRtt / 4;
   }
   CHECK(dctcp.alpha() == Approx(0.25).margin(0.001));
-  // Old marks are forgotten with their window.
+  // Ten round trips without marks reduce alpha by a sixteenth each.
   for (int n = 0; n < 41; ++n) {
     dctcp.on_ack({.now = now,
                   .acked_blocks = 4,
@@ -339,7 +341,7 @@ TEST_CASE("DCTCP reduces by half of alpha, and by half at a loss") {
   REQUIRE(alpha < 0.9);
   const double before = window_of(dctcp, now);
   now = round_trip(dctcp, now, kRtt, true);
-  // The observation that ends with the first of these acks counts already.
+  // The first of these acks ends an observation, which may change alpha before the reduction.
   const double low = before * (1 - (alpha + (1 - alpha) / 16) / 2);
   const double high = before * (1 - alpha * 15 / 16 / 2);
   CHECK(window_of(dctcp, now) >= Approx(low));
