@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A daemon with several poll cores: which of them a job has, and how their answers become one.
+// A daemon with several poll cores: the cores that carry a job, and how the daemon merges their
+// answers.
 #include <array>
 
 #include "control/daemon/node_snapshot.h"
@@ -137,7 +138,7 @@ TEST_CASE("of a core that refuses a job and is asked for it the second answer co
   engine::JobRuntime* const second = node.next(1).job;
   node.jobs.on_refused(first);
   CHECK(node.next(1).kind == api::Command::Kind::kRemoveJob);
-  node.jobs.on_refused(second);  // on its way before it was asked
+  node.jobs.on_refused(second);  // sent before the core got kRemoveJob
   CHECK(node.jobs.installed().size() == 1);
   node.jobs.on_returned(second);
   CHECK(node.jobs.empty());
@@ -203,7 +204,7 @@ TEST_CASE("a plan is prepared when all cores have prepared it, from the latest h
   CHECK(told->round == 3);
   for (int core = 0; core < 2; ++core) CHECK_FALSE(answers.take(event_of(Kind::kPlanReturned, 1)));
   CHECK(answers.take(event_of(Kind::kPlanReturned, 1)));
-  // The next one that comes back is counted anew.
+  // Answers for the next plan are counted from the beginning.
   CHECK_FALSE(answers.take(event_of(Kind::kPlanReturned, 2)));
 }
 
@@ -214,9 +215,9 @@ TEST_CASE("a plan that one core refuses is refused when all have answered") {
   REQUIRE(told);
   CHECK(told->kind == Kind::kPlanRefused);
   CHECK(told->plan_refusal == PlanRefusal::kTooMany);
-  // That of the other one is aborted, and is no end of a plan.
+  // The core that has prepared the plan aborts it. Its answer does not report the end of a plan.
   CHECK_FALSE(answers.take(event_of(Kind::kPlanReturned, 2)));
-  // Once it is prepared, each refusal counts at once, and one is enough.
+  // After all cores have prepared a plan, the first refusal counts at once.
   CHECK_FALSE(answers.take(event_of(Kind::kPlanPrepared, 3)));
   CHECK(answers.take(event_of(Kind::kPlanPrepared, 3)));
   CHECK(answers.take(event_of(Kind::kPlanRefused, 3)));
@@ -271,7 +272,7 @@ TEST_CASE("what cores have counted of a job is one job's, and its rounds count o
   core.jobs[0].peer_count = 1;
   core.jobs[0].peers[0] = {.node = 2, .in_flight_blocks = 3, .min_rtt_ns = 50};
   add_core(sum, core);
-  core.jobs[0].traffic.rounds_completed = 0;  // the first core counts them
+  core.jobs[0].traffic.rounds_completed = 0;  // only the first core counts rounds
   core.jobs[0].oldest_round = 7;
   core.jobs[0].silent_node_count = 1;
   core.jobs[0].peers[0].min_rtt_ns = 40;

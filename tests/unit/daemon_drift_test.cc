@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What ranks say of how far their parameters are from the mean.
+// Warnings about the drift that ranks report.
 #include "control/daemon/drift.h"
 
 #include <limits>
@@ -62,7 +62,7 @@ TEST_CASE("a drift that comes back soon and stays over the limit is warned of la
   Bench bench;
   CHECK_FALSE(bench.say(2, 10).empty());  // the first mean
   CHECK(bench.say(0.5, 10).empty());
-  CHECK_FALSE(bench.say(2, 10).empty());  // the third: nothing before the sixth
+  CHECK_FALSE(bench.say(2, 10).empty());  // the third mean: no warning before the sixth
   CHECK(bench.say(0.5, 10).empty());
   CHECK(bench.say(2, 10).empty());
   CHECK_FALSE(bench.say(2, 10).empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// In which groups a daemon's port is while plans come and go.
+// The groups that a daemon's port joins and leaves as plans come and go.
 #include "control/daemon/groups.h"
 
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 
 using Groups = std::set<port::Group>;
 
-/// A port that can be in `room` groups.
+/// A port that can join `room` groups.
 class FakePort final : public port::Port {
  public:
   std::size_t queue_count() const noexcept override { return 0; }
@@ -40,7 +40,7 @@ class FakePort final : public port::Port {
   std::size_t joins = 0;
 };
 
-/// Node 1 of three; the root of every plan has the two others for children.
+/// Node 1 of three. Every plan has a root with the two others as children.
 struct GroupBench {
   GroupBench() {
     bench.config.self = 1;
@@ -104,7 +104,7 @@ TEST_CASE("the port is in the groups of a job's parents while the job is here") 
   g.install(5);
   CHECK(g.now() == g.of(5, 1));
   g.bench.jobs.remove(5, 1);
-  CHECK(g.now() == g.of(5, 1));  // rounds of it may still end
+  CHECK(g.now() == g.of(5, 1));  // rounds under this plan may still be open
   g.bench.jobs.on_returned(g.runtime);
   CHECK(g.now().empty());
   CHECK_FALSE(g.warning);
@@ -224,10 +224,10 @@ TEST_CASE("what cannot be joined is warned of once, and joined when there is roo
   CHECK(g.now().size() == 1);
   CHECK_FALSE(g.warning);
   g.port.room = 2;
-  g.install(8, 1);  // any change of plans
+  g.install(8, 1);  // any change of plans makes the port try again
   CHECK(g.now() == g.of(6, 1) + g.of(7, 1));
   g.port.room = 2;
   g.install(9);
   g.now();
-  CHECK(g.warning);  // anew
+  CHECK(g.warning);  // a new warning
 }

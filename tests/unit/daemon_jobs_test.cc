@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What the daemon keeps of its jobs, and of ranks that have left.
+// The daemon's table of jobs, and the memory of ranks that have left.
 #include <vector>
 
 #include "control/daemon/status.h"
@@ -32,7 +32,7 @@ TEST_CASE("a job goes to the poll loop, and is gone when it has come back") {
   const api::Command remove = bench.next();
   CHECK(remove.kind == Kind::kRemoveJob);
   CHECK(remove.job == add.job);
-  CHECK(bench.commands.empty());  // asked once
+  CHECK(bench.commands.empty());  // the job is asked back only once
   CHECK(bench.jobs.find_running(add.job) == nullptr);
   CHECK(bench.jobs.running_ids().empty());
   CHECK(!bench.jobs.empty());
@@ -42,7 +42,7 @@ TEST_CASE("a job goes to the poll loop, and is gone when it has come back") {
   REQUIRE(bench.jobs.ended().size() == 1);
   CHECK(bench.jobs.ended()[0].id == 5);
   CHECK(bench.jobs.ended()[0].label == "train");
-  bench.jobs.on_returned(add.job);  // the answer to a second question
+  bench.jobs.on_returned(add.job);  // a second answer is ignored
   CHECK(bench.jobs.ended().size() == 1);
 }
 
@@ -103,15 +103,15 @@ TEST_CASE("buckets leave room in the queue for whole jobs") {
     CHECK(bench.next().bucket != nullptr);
     ++handed_over;
   }
-  CHECK(handed_over == 40);  // each once
+  CHECK(handed_over == 40);  // each bucket once
 }
 
 TEST_CASE("bounds count for a job that runs, in the epoch that it has") {
   JobBench bench;
   bench.install(5, 2);
   bench.next();
-  CHECK(bench.add_bucket(5, 1));  // of epoch 1
-  CHECK(bench.add_bucket(6, 1));  // of another job
+  CHECK(bench.add_bucket(5, 1));  // of epoch 1, which does not run
+  CHECK(bench.add_bucket(6, 1));  // of a job that does not run
   CHECK(bench.commands.empty());
   bench.install(6, 1);
   bench.next();
@@ -129,7 +129,7 @@ TEST_CASE("bounds that fit no round are refused by name") {
   bounds.job_id = 5;
   bounds.first_epoch = 1;
   bounds.table.bucket = 3;
-  bounds.table.elements = kRoundBytes;  // four times as long as a round
+  bounds.table.elements = kRoundBytes;  // four times as large as a round
   bounds.table.tensors = {{"a", 0, kRoundBytes, 0.25F, api::BoundReason::kPreset, ""}};
   const Status refused = bench.jobs.install_bounds(bounds);
   REQUIRE(!refused.ok());
@@ -152,7 +152,7 @@ TEST_CASE("the jobs of one user share what quotas.updates gives to updates on th
   CHECK(bench.add_bucket(6, 1));
   CHECK(bench.add_bucket(6, 2) == is_root);
   CHECK(bench.add_bucket(5, 3) == is_root);
-  // A job of somebody else.
+  // A job of another user has a quota of its own.
   bench.ranks.at(kHandle).user = 2000;
   bench.install(7);
   CHECK(bench.add_bucket(7, 1));
@@ -183,7 +183,7 @@ TEST_CASE("of buckets with more tensors than a job may have the first one is tol
   REQUIRE(more.ok());
   CHECK(!more.value().whole);
   CHECK(more.value().refusal == "with bucket 5 the job has more than 65536 tensors");
-  CHECK(take(6, 0, 1).value().refusal.empty());  // once
+  CHECK(take(6, 0, 1).value().refusal.empty());  // the refusal is told once
   CHECK(!take(6, 0, 1).ok());
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("a coordinator tells of a job once, also when its own part in it has e
   CHECK(told()[0].has_part);
   const api::Command add = bench.next();
   bench.jobs.remove(5, 1);
-  // The poll loop still has it.
+  // The poll loop has not returned the job yet.
   REQUIRE(told().size() == 1);
   CHECK(told()[0].state == telemetry::JobState::kReady);
   CHECK_FALSE(told()[0].has_part);
@@ -257,7 +257,8 @@ TEST_CASE("a coordinator tells of a job once, also when its own part in it has e
   REQUIRE(told().size() == 1);
   CHECK(told()[0].state == telemetry::JobState::kReady);
   CHECK_FALSE(told()[0].has_part);
-  // An earlier run of the same key is another job, and so is one that the session does not know.
+  // An earlier run of the same key is a job of its own, and so is a job that the session does not
+  // know.
   views[0].first_epoch = 2;
   REQUIRE(told().size() == 2);
   CHECK(told()[1].state == telemetry::JobState::kEnded);
@@ -269,7 +270,7 @@ TEST_CASE("a coordinator tells of a job once, also when its own part in it has e
 namespace {
 
 struct Left {
-  /// A rank that has left; what a process still holds of its memory stays open here.
+  /// Adds a rank that has left. `held` plays a process that keeps the memory mapped.
   void add(session::RankHandle handle, std::uint32_t user) {
     auto channel = make_channel(kRoundBytes);
     REQUIRE(channel.ok());

@@ -55,7 +55,7 @@ TEST_CASE("of what several cores say of a link, the highest rate counts unless i
   table.update(*snapshot_of({measured(7, 30)}), kBegin, 1);
   REQUIRE(table.links(kBegin).size() == 1);
   CHECK(table.links(kBegin)[0].rate_bits_per_second == 70);
-  // The first core has had nothing to send since, and the second one has.
+  // Since then the first core has had nothing to send, so only the second has measured.
   const Instant later = kBegin + Duration::seconds(6);
   table.update(*snapshot_of({measured(7, 31)}), later, 1);
   CHECK(table.links(later)[0].rate_bits_per_second == 31);
@@ -94,7 +94,7 @@ TEST_CASE("what is known of a link grows old between snapshots, and is forgotten
   CHECK(later[0].loss_age_ns == Duration::seconds(18).count_ns());
   CHECK(later[0].rate_confidence_percent == 50);
   CHECK(later[0].loss_confidence_percent == 20);
-  // The loss is the oldest, the rate the youngest.
+  // The sample of the loss is the oldest, and that of the rate the newest.
   const auto almost = table.links(kBegin + Duration::ms(58'500));
   REQUIRE(almost.size() == 1);
   CHECK(almost[0].loss_confidence_percent == 0);
@@ -123,7 +123,7 @@ TEST_CASE("a peer is alive while it is heard, by the session or by a job, and si
   CHECK(state() == "unknown");
   views[0].silence = Duration::seconds(3);
   CHECK(state() == "alive");
-  views[0].silence = Duration::seconds(20);  // of a conversation that nobody has ended
+  views[0].silence = Duration::seconds(20);  // the connection is still open
   CHECK(state() == "silent");
   CHECK(peers()[0].silence_ns == 20'000'000'000);
 
@@ -134,10 +134,10 @@ TEST_CASE("a peer is alive while it is heard, by the session or by a job, and si
   job.peers[1].node = 2;
   CHECK(state() == "silent");
   REQUIRE(peers().size() == 2);
-  CHECK(peers()[1].state == "unknown");  // blocks go to it, and nothing has come
+  CHECK(peers()[1].state == "unknown");  // blocks go to node 2, and nothing has come from it
   job.peers[0].silence_ns = job.peers[1].silence_ns = Duration::seconds(1).count_ns();
   CHECK(state() == "alive");
-  CHECK(peers()[1].state == "alive");  // the session has nothing to do with it
+  CHECK(peers()[1].state == "alive");  // the session has no connection to node 2
   job.peers[0].silence_ns = Duration::seconds(9).count_ns();
   CHECK(state() == "silent");
   CHECK(peers()[0].silence_ns == 9'000'000'000);

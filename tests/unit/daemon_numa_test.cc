@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A host whose CPUs 0 and 1 are on node 0, CPU 2 on node 1, and whose NIC eth0 is on node 1.
+/// A host with CPUs 0 and 1 on NUMA node 0. CPU 2 and the NIC eth0 are on NUMA node 1.
 struct Host {
   Host() {
     for (const char* folder : {"devices/system/cpu/cpu0/node0", "devices/system/cpu/cpu1/node0",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What operators are told of rounds and bounds, and how the configuration becomes a plan.
+// What the daemon tells operators about rounds and bounds, and how it makes plans from its
+// configuration.
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ using namespace gradplane::daemon::testing;
 
 namespace {
 
-/// A round of 10 blocks from each of two sources, of which node w1 lacked 4 and w2 one.
+/// A report on a round of 10 blocks from each of two sources. Of node w1's blocks 4 are missing, of
+/// w2's one.
 api::JobRoundReport report_of(std::uint64_t number) {
   api::JobRoundReport out;
   out.job = 5;
@@ -269,7 +271,7 @@ TEST_CASE("a plan over a network comes with its predicted time, and stays when n
   CHECK(offer.value().planner == PlanKind::kAuto);
   CHECK(offer.value().plan.kind == PlanKind::kPacked);
   CHECK(offer.value().plan.members.size() == 2);
-  // 100 Mbit, 8 % of overhead, over 100 Mbit/s.
+  // 12500000 B are 100 Mbit, and 8 % of overhead are added, at 100 Mbit/s.
   CHECK(offer.value().note == "predicted 1.09 s for an all_reduce of 12500000 B");
   CHECK_FALSE(offer.value().time_in_force);
   api::Plan star{2, 0, input.members, {{1, 2, {2, api::kNoNode}}}, PlanKind::kStar};
@@ -282,10 +284,10 @@ TEST_CASE("a plan over a network comes with its predicted time, and stays when n
   REQUIRE(kept.value().time_in_force);
   CHECK(kept.value().time_in_force == kept.value().time);
   CHECK(kept.value().note_in_force == "now " + kept.value().note);
-  // Three rounds of 4 MiB.
+  // A switch costs the time of three rounds of 4 MiB.
   CHECK(kept.value().switch_price > Duration::ms(1000));
   CHECK(kept.value().switch_price < Duration::ms(1200));
-  // The session asks for the best one, and decides itself.
+  // With `redraw` the planner returns the best plan, and the session decides.
   input.redraw = true;
   CHECK(planner_of(config)(input).value().plan.kind == PlanKind::kPacked);
 }
@@ -302,7 +304,7 @@ TEST_CASE("a planner counts on links as they were measured, and not on nodes tha
     return offer.value().time.value().to_seconds();
   };
   session::PlanInput input = ranks_on({1, 2});
-  // Nothing is configured.
+  // The file names no rates, and nothing has been measured.
   CHECK_FALSE(planner_of(config)(input).ok());
   const auto sample = [](std::uint16_t from, std::uint16_t to, std::uint64_t rate) {
     protocol::LinkSample link;
@@ -316,14 +318,14 @@ TEST_CASE("a planner counts on links as they were measured, and not on nodes tha
                  sample(0, 2, 100'000'000), sample(1, 0, 100'000'000), sample(2, 0, 100'000'000)};
   const double fast_s = time_of(input);
   input.links[0].bits_per_s = input.links[1].bits_per_s = 20'000'000;
-  // Over node 0, which has no ranks.
+  // The plan goes over node 0, which has no ranks.
   CHECK(time_of(input) < 3 * fast_s);
   const auto members = [&] { return planner_of(config)(input).value().plan.members.size(); };
   CHECK(members() == 3);
   input.silent = {0};
   CHECK(members() == 2);
   CHECK(time_of(input) > 4 * fast_s);
-  // As the root of a star it is all that there is.
+  // A star needs node 0 as its root, so it has it although it is silent.
   config.plan.kind = PlanKind::kStar;
   CHECK(members() == 3);
 }

@@ -71,7 +71,7 @@ TEST_CASE("the trees are those of the plan in force, not of one that is only pre
   CHECK(shown().trees[0].root == "w0");
   CHECK(shown().next_kind.empty());
   bench.jobs.commit_plan({.job_id = 5, .first_epoch = 1, .epoch = 2, .activation_round = 9});
-  // Its rounds are to come.
+  // The prepared plan is not in force until round 9.
   CHECK(shown().trees[0].root == "w0");
   CHECK(shown().epoch == 1);
   CHECK(shown().next_kind == "star");
@@ -97,7 +97,7 @@ TEST_CASE("a coordinator shows what all members measure, and the jobs that it ha
   told.plans = {{5, "train", JobBench::order(5).plan, kept, Duration::seconds(9)},
                 {6, "other", JobBench::order(5).plan, star, {}}};
   const auto page = topology_page(bench.config, {bench.jobs, {link_from("w2")}, &told});
-  REQUIRE(page.links.size() == 2);  // those to itself it knows better
+  REQUIRE(page.links.size() == 2);  // for links to itself the node uses its own samples
   CHECK(page.links[1].measured.node == "w1");
   CHECK(page.links[1].to == "w2");
   CHECK(page.links[1].measured.rate_bits_per_second == 30);
@@ -140,7 +140,7 @@ TEST_CASE("why compares all planners over the network of the file, or says why i
     REQUIRE(at != job.plans.end());
     return at->predicted_ns;
   };
-  CHECK(planned("star") == job.predicted_ns);  // which is in force
+  CHECK(planned("star") == job.predicted_ns);  // the star is in force
   CHECK(planned("sharded") > 0);
   CHECK(planned("sharded") < planned("star"));
   CHECK(planned("packed") > 0);
@@ -205,7 +205,7 @@ TEST_CASE("why counts on the samples of the plan in force, where a plan has sele
   bench.config.training.mode = config::TrainingMode::kSelectiveBsp;
   bench.config.training.receivers_ppm = 1'000'000;
   bench.config.network.bytes = 10'000'000;
-  // The file tells of links and of nothing else.
+  // The file gives the rates of links and nothing else.
   for (auto& node : bench.config.cluster.nodes) node.port.link_rate_bits_per_s = 100'000'000;
   plan::PlanRequest request = config::plan_request_of(bench.config);
   request.planner = PlanKind::kSharded;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a daemon makes of the section `training` of its file.
+// The settings that a daemon takes from the section `training` of its file.
 #include <string>
 
 #include "control/daemon/planners.h"
@@ -13,7 +13,7 @@ using namespace gradplane::daemon::testing;
 
 TEST_CASE("under bounded staleness nodes get every bucket, also where all are exact") {
   config::Config config = three_nodes();
-  config.training.staleness = 4;  // the default of a file
+  config.training.staleness = 4;  // the default value in a file
   config.training.mode = config::TrainingMode::kSelectiveBsp;
   CHECK(!resolver_of(config));
   config.training.mode = config::TrainingMode::kSelectiveSsp;
@@ -50,7 +50,7 @@ TEST_CASE("with selective-bsp a job has selections, and no other kind of plan") 
 
 TEST_CASE("nodes compare how they train, where that is not exact") {
   config::Config config = three_nodes();
-  config.training = {.freshness = 4, .average_every = 100};  // the defaults of a file
+  config.training = {.freshness = 4, .average_every = 100};  // the default values in a file
   const auto settings = [&] { return session_config(config, {}, 1).job_settings; };
   CHECK(settings().selections == 0);
   CHECK(settings().average_every == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A job that several engines of each node share: each has a part of the blocks.
+// A job that several engines of each node share. Each engine carries a part of the blocks.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -16,7 +16,7 @@ using namespace gradplane::testing;
 
 namespace {
 
-/// Each of the nodes is the root of a tree.
+/// A plan with one tree for each node, which is its root.
 api::Plan sharded_over(std::uint16_t nodes) {
   api::Plan plan = star_of(nodes);
   const api::Tree star = plan.trees[0];
@@ -46,7 +46,7 @@ class Turns {
   SharedJob& job_;
 };
 
-/// The next completion of each node, of a round that takes no more than 30 ms.
+/// Returns the next completion of each node, or none if the round takes more than 30 ms.
 std::vector<std::optional<ipc::Completion>> next_of_all(SharedJob& job, Turns& turns) {
   std::vector<std::optional<ipc::Completion>> found(job.nodes());
   const auto is_missing = [](const auto& completion) { return !completion; };
@@ -91,7 +91,7 @@ TEST_CASE("trees are split for the cores as long as a plan has room for them") {
   for (std::size_t t = 0; t < split.trees.size(); ++t) CHECK(split.trees[t] == plan.trees[t / 2]);
   const api::Plan large = sharded_over(33);
   CHECK(engine::split_trees(large, 2).trees.size() == 33);
-  // As far as they go.
+  // Trees are split into fewer parts than cores, as far as the limit of trees allows.
   CHECK(engine::split_trees(sharded_over(5), 16).trees.size() == 5 * 12);
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("the parts of a job share the rates of links, and the first one sounds
 }
 
 TEST_CASE("parts share the rate of a link only with those that send over it") {
-  // Each two nodes have two trees in common, and all trees are whole.
+  // Each two nodes share an edge in two trees, and no tree is split.
   const api::Plan plan = sharded_over(33);
   const std::vector<std::uint64_t> rates(33, 1'600'000'000);
   const auto whole = engine::local_plan(plan, 1, rates, false);
@@ -151,7 +151,7 @@ TEST_CASE("a round is complete when each core has its part of the sums") {
   const auto cores = static_cast<std::uint16_t>(GENERATE(2, 3));
   SharedJob job(3, cores, sharded ? sharded_over(3) : star_of(3));
   Turns turns(job);
-  // The smallest ones have fewer blocks than there are cores.
+  // The smallest rounds have fewer blocks than there are cores.
   for (std::uint32_t round = 0; round < 24; ++round) {
     const std::uint32_t elements = round % 4 == 3 ? 1 + round : 700 * (round + 1) % 16'000 + 1;
     const auto value = static_cast<float>(round + 1);
@@ -205,7 +205,7 @@ TEST_CASE("engines take leases of their node's link, and who sends gets what the
   CHECK(first.bits_per_second + second.bits_per_second <= kRate);
   CHECK(first.bits_per_second > kRate / 10 * 9);
   CHECK(second.bits_per_second >= kRate / hop::kFloorParts / 2);
-  // One that takes none keeps no more than those that would have ended by then.
+  // An engine that takes no leases gets no later ones than those that would have ended by then.
   for (int period = 0; period < 50; ++period) {
     link.renew(now);
     now = now + hop::kLeasePeriod;
@@ -223,7 +223,7 @@ TEST_CASE("an engine wants the whole link once the link alone holds it back") {
   CHECK_FALSE(demand.look(now, 1000, false));
   now = now + hop::kLeasePeriod / 2;
   CHECK(demand.look(now, 5000, false));
-  CHECK(demand.wanted() == 2 * 5000 * 8 * 200);  // twice 5000 bytes in 5 ms
+  CHECK(demand.wanted() == 2 * 5000 * 8 * 200);  // twice the 5000 bytes of 5 ms
   CHECK_FALSE(demand.look(now, 5000, true));
   CHECK(demand.look(now + hop::kLeasePeriod, 5000, false));
   CHECK(demand.wanted() == 1'000'000'000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Engines that share a job, each polled by a thread of its own, and a thread for each rank.
+// Engines that share a job. Each engine and each rank has a thread of its own.
 #include <atomic>
 #include <thread>
 
@@ -35,7 +35,7 @@ TEST_CASE("cores that share a job touch nothing of each other's") {
       });
     }
   }
-  std::array<std::uint32_t, 2> right{};  // rounds, by rank
+  std::array<std::uint32_t, 2> right{};  // correct rounds of each rank
   std::vector<std::thread> ranks;
   for (std::size_t n = 0; n < 2; ++n) {
     ranks.emplace_back([&job, &right, n] {

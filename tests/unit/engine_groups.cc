@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What an engine sends to the group of a node's children, and what comes from one.
+// What an engine sends to the group of a node's children, and what it receives from such a group.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -35,7 +35,7 @@ job::Node::Outgoing to_group(std::uint16_t sender, std::uint8_t tree) {
   return packet;
 }
 
-/// Sends one byte the way that the engine would send `packet`.
+/// Sends one byte to the destination that the engine would use for `packet`.
 void send(port::PortQueue& from, const job::Node::Outgoing& packet, const EngineOptions& options) {
   port::TxDatagram datagram;
   REQUIRE(from.allocate(datagram));
@@ -95,7 +95,8 @@ TEST_CASE("what is for the children of a node reaches the engines that have join
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     hosts[n]->engine().poll_once(now);
     const auto snapshot = hosts[n]->snapshot(now);
-    // It came from a node and to our UDP port, so it was read; what it says is nothing.
+    // The byte came from a known node and to the UDP port of the node. So the engine reads it and
+    // drops it as malformed.
     const auto read = snapshot->node.drops[static_cast<std::size_t>(hop::Drop::kMalformed)];
     CHECK(read == (n == 1 || n == 2 ? 1 : 0));
     CHECK(snapshot->node.drops[static_cast<std::size_t>(hop::Drop::kUnknownNode)] == 0);

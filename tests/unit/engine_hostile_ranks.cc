@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A trainer may write anything into its channel. It loses its own session, once, and nobody else
-// notices.
+// A trainer may write anything into its channel. It loses its own session, once, and no other rank
+// is disturbed.
 #include <cstring>
 #include <functional>
 #include <random>
@@ -26,14 +26,15 @@ ipc::Submission honest(std::uint32_t round) {
           .element_type = static_cast<std::uint8_t>(ElementType::kFloat32)};
 }
 
-/// One host. Job 1 has two ranks, of which the first is hostile; job 2 has one honest rank.
+/// A host with two jobs. Job 1 has two ranks, of which the first is hostile. Job 2 has one honest
+/// rank.
 struct Stage {
   EngineCluster cluster{1};
   EngineHost& host = cluster.host(0);
   EngineHost::Job& victim;
   EngineHost::Job& other;
   std::uint32_t next_round = 0;
-  std::optional<RankFault> fault;  // that times_broken() has seen last
+  std::optional<RankFault> fault;  // the last one that times_broken() saw
 
   Stage()
       : victim(host.add({.id = 1, .plan = plan(2), .round_bytes = kRoundBytes})),
@@ -48,7 +49,7 @@ struct Stage {
   }
   TrainerEnd& hostile() { return victim.trainers[0]; }
 
-  /// The honest job does a round of its own.
+  /// Lets the honest job do a round. Returns whether the round completes.
   bool other_works() {
     const std::uint32_t round = next_round++;
     if (!other.trainers[0].submit(round, 100, 5)) return false;
@@ -71,7 +72,7 @@ struct Stage {
     }
     return times;
   }
-  /// How many sessions have ended here because of this.
+  /// Returns how many sessions of the host have ended for this reason.
   std::uint64_t count_of(RankFault why) {
     return host.snapshot(cluster.now())->rank_faults[static_cast<std::size_t>(why)];
   }
@@ -197,7 +198,7 @@ void check(const std::vector<Row>& rows) {
     CHECK(stage.fault == row.fault);
     CHECK(stage.count_of(row.fault) == 1);
     CHECK(stage.other_works());
-    // Never listened to again, and never told about again.
+    // The engine ignores later submissions of the broken rank, and does not report it again.
     (void)stage.hostile().submissions.push(honest(0));
     stage.cluster.turns(100);
     CHECK(stage.times_broken() == 0);
@@ -349,7 +350,7 @@ TEST_CASE("garbage all over a channel breaks nothing but its rank") {
       for (int n = 0; n < 64; ++n) {
         ring[random() % static_cast<std::uint64_t>(end - ring)] = static_cast<std::byte>(random());
       }
-      // As many rounds as it may have in flight.
+      // The honest rank submits no more rounds than may be in flight.
       if (step % 5 == 0)
         push(stage.victim.trainers[1], honest(static_cast<std::uint32_t>(step / 5)));
       stage.cluster.turns(3);

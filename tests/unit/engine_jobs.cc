@@ -88,7 +88,7 @@ TEST_CASE("a job that leaves comes back to control, and the other goes on") {
   const auto later = cluster.host(0).snapshot(cluster.now());
   REQUIRE(later->job_count == 2);
   CHECK(later->jobs[0].peers[0].silence_ns > snapshot->jobs[0].peers[0].silence_ns);
-  CHECK(later->jobs[1].peers[0].silence_ns < 0);  // nothing has come for this job
+  CHECK(later->jobs[1].peers[0].silence_ns < 0);  // nothing has come from the peer for this job
 }
 
 TEST_CASE("a job too many, and one whose id is taken, are refused") {
@@ -144,7 +144,8 @@ TEST_CASE("a flood of control messages does not crowd out the engine's own answe
     cluster.turns(2);
     if (n % 32 == 0) cluster.turns(64);
   }
-  // Nobody has taken host 1's events. Sixteen jobs come twice: sixteen refusals, all told.
+  // Nobody takes the events of host 1 meanwhile. Sixteen jobs come twice, so there are sixteen
+  // refusals. All are reported.
   for (std::uint32_t id = 1; id <= kMaxJobs; ++id) {
     cluster.host(1).add({.id = id, .plan = star_of(2), .round_bytes = 4096});
     cluster.host(1).add({.id = id, .plan = star_of(2), .round_bytes = 4096});
@@ -234,7 +235,7 @@ TEST_CASE("a datagram of a stranger, or to another port, is counted and dropped"
   };
   send(*stranger.value(), 47000);
   send(*neighbour.value(), 47001);
-  send(*neighbour.value(), 47000);  // malformed
+  send(*neighbour.value(), 47000);  // dropped as malformed
   const auto snapshot = host.snapshot(Instant::from_ns(2));
   CHECK(snapshot->node.drops[static_cast<std::size_t>(hop::Drop::kUnknownNode)] == 2);
   CHECK(snapshot->node.drops[static_cast<std::size_t>(hop::Drop::kMalformed)] == 1);

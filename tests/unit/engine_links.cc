@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// An engine measures the links that packets come over, and its snapshots show what it knows.
+// An engine measures the links of arriving packets, and its snapshots show the estimates.
 #include <cstdlib>
 #include <memory>
 #include <set>
@@ -21,7 +21,8 @@ constexpr std::uint32_t kElements = 10 * kDefaultBlockBytes / sizeof(float);
 constexpr std::uint64_t kWireBytes = kDefaultBlockBytes + hop::kWireOverheadBytes;
 constexpr Duration kPromptly = Duration::us(20);
 
-/// The root of a star, and the wire to it from every other host. Times are since the test began.
+/// The root of a star, and the wire to it from every other host. Times count from the beginning of
+/// the test.
 class Root {
  public:
   explicit Root(std::uint16_t hosts) {
@@ -44,7 +45,7 @@ class Root {
     return job;
   }
 
-  /// A block comes into the root's receive queue, with the next number of its sender.
+  /// Puts a block into the root's receive queue, with the next packet number of its sender.
   void come(std::uint16_t from, Duration sent_at, std::uint32_t job = kJob) {
     come_again(from, sent_at, ++numbers_[from], job);
   }
@@ -70,7 +71,7 @@ class Root {
   void skip_numbers(std::uint16_t from, std::uint64_t count) { numbers_[from] += count; }
 
   void poll(Duration at) { host_->engine().poll_once(kBegin + at); }
-  /// Single packets that wait nowhere, so that the least delay is known.
+  /// Sends single packets that wait in no queue, so that the engine learns the least delay.
   void come_promptly(Duration from, int count) {
     for (int n = 0; n < count; ++n) {
       const Duration at = from + Duration::ms(2 * n);
@@ -96,8 +97,8 @@ class Root {
   std::vector<std::uint64_t> numbers_;
 };
 
-/// Blocks that were sent at once wait before a link of 100 Mbit/s. Every tenth gets lost before it.
-/// Returns when the last one came.
+/// Sends blocks at once over a link of 100 Mbit/s, where they wait. Every tenth is lost before the
+/// link. Returns when the last one arrived.
 Duration send_train(Root& root, Duration begin, int blocks) {
   constexpr Duration kBlockTime = Duration::ns(kWireBytes * 8 * 10);
   Duration at = begin;
@@ -155,8 +156,9 @@ TEST_CASE("what a stalled loop takes in several polls does not show the speed of
   for (int n = 0; n < 320; ++n) root.come(1, Duration::ms(30));
   for (int n = 0; n < 10; ++n) root.poll(Duration::ms(40) + Duration::us(400 * n));
   root.come_promptly(Duration::ms(50), 5);
-  // 320 blocks in 10 ms, from the last poll before the stall to the last one of it, are no more
-  // than 400 Mbit/s. A poll of 32 in 400 us would be 980.
+  // The 320 blocks arrived in 10 ms: between the last poll before the stall and the last poll that
+  // took some of them. So the rate is at most 400 Mbit/s. A poll that takes 32 in 400 us would
+  // measure 980.
   const auto snapshot = root.snapshot(Duration::ms(70));
   REQUIRE(snapshot->link_count == 1);
   CHECK(snapshot->links[0].rate_bits_per_second < 400'000'000);
@@ -165,8 +167,9 @@ TEST_CASE("what a stalled loop takes in several polls does not show the speed of
 TEST_CASE("a packet that only waited for the poll did not wait in a queue") {
   Root root(2);
   root.come_promptly(Duration::ms(10), 5);
-  // The loop sleeps for 5 ms at a time. Bursts come at the end of one sleep and at the beginning
-  // of the next ones. The first poll after a sleep leaves some for the next one.
+  // The loop sleeps for 5 ms at a time. A burst comes at the end of one sleep, and others at the
+  // beginning of the next sleeps. The first poll after a sleep leaves some packets for the next
+  // poll.
   for (const std::int64_t sent_us : {24'500, 25'100, 30'100, 35'100}) {
     for (int n = 0; n < 40; ++n) root.come(1, Duration::us(sent_us));
     const Duration awake = Duration::us((sent_us / 5000 + 1) * 5000);
@@ -211,7 +214,7 @@ TEST_CASE("all jobs of a sender share an estimate, and it outlives them") {
   const auto snapshot = root.snapshot(Duration::ms(20));
   CHECK(snapshot->job_count == 1);
   REQUIRE(snapshot->link_count == 1);
-  // One job alone has sent 20 packets, which are no measurement.
+  // Each job alone has sent 20 packets, which are too few for a measurement.
   CHECK(snapshot->links[0].rate_confidence_percent > 0);
   CHECK(snapshot->links[0].rate_is_lower_bound);
 }

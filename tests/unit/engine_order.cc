@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What an engine has done by the time that it says something: a daemon may be killed at any moment,
-// and its ranks must then have what the network believes that they have.
+// The order in which an engine acts and tells others. A daemon may be killed at any moment. Its
+// ranks must then have what the engine has acknowledged.
 #include <array>
 #include <utility>
 
@@ -14,10 +14,10 @@ using namespace gradplane::testing;
 
 namespace {
 
-/// Sees every datagram just before it leaves.
+/// Shows a function every datagram just before it leaves.
 class WatchedQueue : public port::PortQueue {
  public:
-  /// Is told whether the engine says that a tag covers the packet.
+  /// `is_tagged`: whether the engine says that a tag covers the packet.
   using Watch = std::function<void(const SeenPacket&, bool is_tagged)>;
   WatchedQueue(port::PortQueue& queue, const Watch& watch) : queue_(queue), watch_(watch) {}
 
@@ -52,7 +52,7 @@ TEST_CASE("who acks a round's last result has put the completion into the rank's
   const std::vector<Ipv4> nodes = {{0x0a000001U}, {0x0a000002U}};
   const auto network = port::LoopbackNetwork::create(nodes, {}).value();
   EngineHost root(*network, 0, nodes);
-  const std::atomic<std::uint32_t>* written = nullptr;  // completions, of the leaf's rank
+  const std::atomic<std::uint32_t>* written = nullptr;  // completions of the leaf's rank
   std::uint32_t acked = 0;
   bool in_order = true;
   EngineHost leaf(*network, 1, nodes, [&](port::PortQueue& queue) {
@@ -89,7 +89,7 @@ TEST_CASE("a port hears which packets have tags, so that it computes no checksum
   const std::vector<Ipv4> nodes = {{0x0a000001U}, {0x0a000002U}};
   const auto network = port::LoopbackNetwork::create(nodes, {}).value();
   EngineHost root(*network, 0, nodes);
-  std::array<std::uint32_t, 2> seen{};  // packets by whether they are said to be tagged
+  std::array<std::uint32_t, 2> seen{};  // packets, without and with a tag
   EngineHost leaf(*network, 1, nodes, [&](port::PortQueue& queue) {
     return std::make_unique<WatchedQueue>(
         queue, [&](const SeenPacket&, bool is_tagged) { ++seen[is_tagged ? 1 : 0]; });
@@ -109,6 +109,6 @@ TEST_CASE("a port hears which packets have tags, so that it computes no checksum
     done = at_leaf.trainers[0].completions.pop(completion);
   }
   REQUIRE(done);
-  CHECK(seen[authenticate ? 1 : 0] > 15);  // blocks of the leaf and acks
+  CHECK(seen[authenticate ? 1 : 0] > 15);  // the leaf's blocks and acks
   CHECK(seen[authenticate ? 0 : 1] == 0);
 }

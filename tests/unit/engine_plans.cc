@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The control thread gives an engine further plans of a job, and gets them back.
+// The control thread gives an engine more plans of a job and gets them back.
 #include <array>
 
 #include "dataplane/engine/local_plan.h"
@@ -48,7 +48,7 @@ class TwoHosts {
     command.round = round;
     cluster.host(n).command(command);
   }
-  /// The next event of a host.
+  /// Runs the cluster until the host has an event, and returns it.
   api::Event event(std::uint16_t n) {
     api::Event event;
     for (int turn = 0; turn < 20'000; ++turn) {
@@ -188,7 +188,7 @@ TEST_CASE("a rank that joins may submit before its node has heard of the commit"
   CHECK(event.kind == api::Event::Kind::kPlanPrepared);
   REQUIRE(job.trainers[0].submit(500, kElements, 2));
   cluster.turns(100);
-  CHECK(host.engine().prepare_sleep());  // there is nothing to do yet
+  CHECK(host.engine().prepare_sleep());  // the round waits for its plan
   host.engine().end_sleep();
   api::Command commit;
   commit.kind = api::Command::Kind::kCommitPlan;
@@ -202,5 +202,5 @@ TEST_CASE("a rank that joins may submit before its node has heard of the commit"
   }
   CHECK(completion.round == 500);
   CHECK(completion.status == ipc::CompletionStatus::kOk);
-  CHECK_FALSE(host.next_event(event));  // the rank is not taken for a broken one
+  CHECK_FALSE(host.next_event(event));  // no event says that the rank is broken
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How an engine looks after its device: one that drops what arrives makes the node grant less, and
-// at the end it has time for what it still has to tell.
+// How an engine serves its device. If the device drops datagrams, the node grants less. Before an
+// engine ends, it lets the port send its reports.
 #include "dataplane/engine/engine.h"
 #include "tests/support/catch.h"
 
@@ -9,7 +9,8 @@ using namespace gradplane;
 
 namespace {
 
-/// Gives nothing and takes everything; how much it has missed is the test's to say.
+/// A queue that receives nothing and sends everything. The test sets how many datagrams it has
+/// missed.
 class DeafQueue : public port::PortQueue {
  public:
   std::size_t receive(std::span<port::RxDatagram>) noexcept override { return 0; }
@@ -60,7 +61,7 @@ TEST_CASE("what the device misses slows the grants, for a while") {
   queue.miss(3);
   CHECK(pressed_after_a_turn());
   now = now + Duration::ms(25);
-  CHECK_FALSE(pressed_after_a_turn());  // the counter stands: it was looked at
+  CHECK_FALSE(pressed_after_a_turn());  // the counter has not grown since
   queue.miss(1);
   CHECK(pressed_after_a_turn());
 }

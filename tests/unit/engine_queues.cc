@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Several engines of one node, each on a queue of the node's port: nothing of one is another's.
+// Several engines of one node, each on a queue of the node's port. No engine gets packets of
+// another.
 #include <array>
 #include <memory>
 #include <numeric>
@@ -18,7 +19,7 @@ constexpr std::uint32_t kElements = 5000;
 constexpr std::size_t kNodes = 2;
 constexpr std::uint16_t kEngines = 2;
 
-/// Two nodes with two engines each, polled in turn in one thread.
+/// Two nodes with two engines each. One thread polls all of them in turn.
 class TwoByTwo {
  public:
   TwoByTwo() : network_(port::LoopbackNetwork::create(kAddresses, kOptions).value()) {
@@ -51,7 +52,7 @@ class TwoByTwo {
   Instant now_ = Instant::from_ns(1'000'000'000);
 };
 
-/// One job at both nodes.
+/// A job that runs on both nodes.
 struct Pair {
   EngineHost::Job& a;
   EngineHost::Job& b;
@@ -79,7 +80,7 @@ std::uint64_t drops(const api::TrafficSnapshot& traffic) {
 
 TEST_CASE("two engines of a node carry a job each over their queues, and meet nowhere") {
   TwoByTwo nodes;
-  // Even the same number of a job at two engines is two jobs.
+  // Two engines may have jobs with the same number. They are different jobs.
   const std::uint32_t second = GENERATE(1, 2);
   const Pair pairs[] = {{nodes.engine(0, 0).add({.id = 1, .plan = star_of(2)}),
                          nodes.engine(1, 0).add({.id = 1, .plan = star_of(2)})},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a flow and a job tell their controllers, and what they make of its decisions.
+// What a flow and a job tell their controllers, and how they apply the controllers' decisions.
 #include "dataplane/congestion/dctcp.h"
 #include "dataplane/hop/flow.h"
 #include "tests/support/catch.h"
@@ -26,7 +26,7 @@ Flow flow_of(ControllerKind kind, std::uint64_t rate = 0) {
                .congestion = {.controller = kind, .rate_bits_per_second = rate, .mltcp = {}}});
 }
 
-/// Sends all that may leave now; how many that was.
+/// Sends all blocks that may leave now. Returns their number.
 int send_all(Flow& flow, Instant now) {
   int sent = 0;
   while (flow.may_send(now)) {
@@ -36,7 +36,7 @@ int send_all(Flow& flow, Instant now) {
   return sent;
 }
 
-/// A rank's node whose parent is node 0.
+/// Node 1 with a rank. Its parent is node 0.
 CoreNode leaf(CongestionSettings congestion, std::uint64_t rate_bits_per_second = 0) {
   job::JobConfig config;
   config.job = config.epoch = 1;
@@ -89,10 +89,10 @@ TEST_CASE("a window of less than a block is one block and a pace") {
   CHECK(flow.window() == 1);
   CHECK(send_all(flow, now) == 1);
   flow.on_acked(now, 1);
-  // 0.0625 to 0.1 blocks in a round trip of 100 ms, whatever the window says.
+  // The window lets one block leave in 1 to 1.6 s. The flow sends at least one in a second.
   CHECK_FALSE(flow.may_send(now + Duration::ms(900)));
   CHECK(flow.next_send() > now + Duration::ms(900));
-  CHECK(flow.next_send() <= now + Duration::ms(1000));  // never less than one in a second
+  CHECK(flow.next_send() <= now + Duration::ms(1000));
   flow.on_probe();
   CHECK(flow.may_send(now));
   CHECK(flow.next_send() <= now);
@@ -166,7 +166,7 @@ TEST_CASE("an outage costs a threshold once, although its losses are found after
 TEST_CASE("what was sent while nothing waited does not count as all that a path can do") {
   Flow flow = flow_of(ControllerKind::kBbr);
   Instant now = kStart;
-  for (int n = 0; n < 8; ++n) {  // as much as window and pace let go
+  for (int n = 0; n < 8; ++n) {  // all that window and pacing allow
     send_all(flow, now);
     now = now + Duration::ms(10);
     flow.on_rtt(now, Duration::ms(10));
@@ -203,7 +203,7 @@ TEST_CASE("a job that has little to send is no slow path") {
   const std::uint32_t window = node.job().peers()[0].flow.window();
   REQUIRE(window > 20);
   node.drain(now);
-  // More rounds than BBR remembers, of one block each.
+  // These are more rounds than BBR remembers, of one block each.
   for (std::uint32_t round = 1; round < kRoundSlots; ++round) {
     REQUIRE(node.submit(0, round, kMinBlockBytes / 4) == job::SubmitResult::kAccepted);
     node.drain(now);
@@ -232,21 +232,21 @@ TEST_CASE("each mark counts once, whatever becomes of acks, and exactly") {
   const auto hear = [&](const PacketBuilder& ack, int after_us) {
     node.deliver(0, ack.bytes(), kStart + Duration::us(after_us));
   };
-  hear(ack_of(4), 1000);     // begins the first observation, of 100 us
+  hear(ack_of(4), 1000);     // begins the first observation of 100 us
   hear(ack_of(8, 1), 1050);  // a mark
-  hear(ack_of(8, 1), 1060);  // the same again
+  hear(ack_of(8, 1), 1060);  // the same mark
   hear(ack_of(10, 1), 1160);
   CHECK(dctcp.alpha() == Approx(15.0 / 16 + 1.0 / 16 / 10));
   CHECK(reductions() == 1);
   node.drain(kStart + Duration::us(1160));
-  hear(ack_of(8, 0), 2000);  // an older one is late
+  hear(ack_of(8, 0), 2000);  // an older ack, which came late
   CHECK(reductions() == 1);
-  hear(ack_of(10, 2), 3000);  // nothing new but a mark
+  hear(ack_of(10, 2), 3000);  // the same blocks and a new mark
   CHECK(reductions() == 2);
-  hear(ack_of(10, 4).round(1), 4000);  // of a round that is not here any more
+  hear(ack_of(10, 4).round(1), 4000);  // of a round that has ended here
   CHECK(reductions() == 3);
   const double before = dctcp.alpha();
-  hear(ack_of(14, 4), 5000);  // three marks since, on four blocks
+  hear(ack_of(14, 4), 5000);  // four new blocks and three new marks
   CHECK(dctcp.alpha() == Approx(before * 15 / 16 + 3.0 / 4 / 16));
 }
 
@@ -298,7 +298,7 @@ TEST_CASE("MLTCP hears how much of the iteration the peer has, acked or written 
   node.drain(kStart);
   node.deliver(0, ack_of(4).bytes(), kStart + Duration::ms(1));
   CHECK(gain() == 0.5 + 4.0 * 4 / kBlocks);
-  node.deliver(0, ack_of(4).bytes(), kStart + Duration::ms(1));  // nothing new
+  node.deliver(0, ack_of(4).bytes(), kStart + Duration::ms(1));  // no new blocks
   CHECK(gain() == 0.5 + 4.0 * 4 / kBlocks);
   node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(2));
   CHECK(gain() == 0.5 + 4.0 * 8 / kBlocks);
@@ -325,7 +325,7 @@ TEST_CASE("a job says what limits each of its flows") {
   node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(1));
   REQUIRE(node.drain(kStart + Duration::ms(1)).size() == 6);
   CHECK(node.job().limit_of(hop::PeerIndex(0), kStart + Duration::ms(1)) == kApplication);
-  // Nobody answers: after some probes it is the peer.
+  // Nobody answers. After several probes the silent peer is the limit.
   for (int ms = 2; ms < 1000; ++ms) {
     node.node().tick(kStart + Duration::ms(ms));
     node.drain(kStart + Duration::ms(ms));

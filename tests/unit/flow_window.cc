@@ -15,7 +15,7 @@ Flow unpaced() {
   return Flow({.rate_bits_per_second = 0, .block_wire_bytes = kBytes});
 }
 
-/// Round trips of `rtt` with the window always full; the time after them.
+/// Passes round trips of `rtt` with a full window. Returns the time after them.
 Instant run(Flow& flow, Instant now, Duration rtt, int round_trips) {
   for (int n = 0; n < round_trips; ++n) {
     while (flow.may_send(now)) flow.on_sent(now, kBytes, false);
@@ -68,7 +68,7 @@ TEST_CASE("a standing queue shrinks the window, at most by half and to two block
   Flow flow = unpaced();
   Instant now = run(flow, kStart, Duration::ms(1), 8);
   const std::uint32_t full = flow.window();
-  // One sample of a queue is not enough to move the smoothed round trip over its target.
+  // One sample does not move the smoothed round trip over its target.
   flow.on_rtt(now, Duration::ms(8));
   CHECK(flow.window() == full);
   now = run(flow, now, Duration::ms(50), 1);
@@ -80,7 +80,7 @@ TEST_CASE("a standing queue shrinks the window, at most by half and to two block
 }
 
 TEST_CASE("a queue counts that is on the way there, and none on the way back") {
-  const std::uint32_t clocks_differ_us = 0xffff'ff00;  // and the difference wraps around
+  const std::uint32_t clocks_differ_us = 0xffff'ff00;  // the difference wraps around
   for (const bool is_there : {true, false}) {
     Flow flow = unpaced();
     Instant now = kStart;
@@ -106,8 +106,8 @@ TEST_CASE("an answer that came long ago overtakes nothing") {
   const Instant now = run(flow, kStart, Duration::ms(1), 1);
   flow.note_echo(now, 10'000);
   CHECK(flow.is_overtaken(now, 1000));
-  CHECK_FALSE(flow.is_overtaken(now, 9000));    // an ack may be held back
-  CHECK_FALSE(flow.is_overtaken(now, 11'000));  // sent later
+  CHECK_FALSE(flow.is_overtaken(now, 9000));    // the peer may hold an ack back
+  CHECK_FALSE(flow.is_overtaken(now, 11'000));  // sent after the echo
   CHECK(flow.is_overtaken(now + Duration::ms(999), 1000));
   CHECK_FALSE(flow.is_overtaken(now + Duration::seconds(2000), 2'000'000'000 + 10'000));
   CHECK_FALSE(flow.is_overtaken(now + Duration::seconds(2), 1000));
@@ -117,7 +117,7 @@ TEST_CASE("a clock that drifts is no queue") {
   Flow flow = unpaced();
   Instant now = run(flow, kStart, Duration::ms(10), 3);
   const std::uint32_t before = flow.window();
-  // 500 parts in a million, as fast as time daemons let a clock run.
+  // 500 parts in a million, the largest slew rate of time daemons.
   for (int n = 0; n < 2000; ++n) {
     flow.on_forward_delay(now, static_cast<std::uint32_t>(5000 + 5 * n));
     now = run(flow, now, Duration::ms(10), 1);
@@ -141,13 +141,13 @@ TEST_CASE("a window grows as fast in time on a long path as on a short one") {
   const auto growth_in_a_second = [](Duration rtt) {
     Flow flow = unpaced();
     Instant now = run(flow, kStart, rtt, 5);
-    flow.on_silence(now);  // the end of the fast growth
+    flow.on_silence(now);  // ends the fast growth
     now = now + rtt * 2;
     const std::uint32_t before = flow.window();
     run(flow, now, rtt, static_cast<int>(1 / rtt.to_seconds()));
     return flow.window() - before;
   };
-  // A block in 4 ms.
+  // One block in 4 ms, so 250 in a second.
   CHECK(growth_in_a_second(Duration::ms(4)) >= 245);
   CHECK(growth_in_a_second(Duration::ms(40)) >= 240);
   CHECK(growth_in_a_second(Duration::ms(40)) <= 260);
@@ -207,9 +207,9 @@ TEST_CASE("a windowed minimum is that of the last one to two lifetimes") {
   CHECK(add(0, 5) == Duration::ms(5));
   CHECK(add(1, 3) == Duration::ms(3));
   CHECK(add(9, 4) == Duration::ms(3));
-  CHECK(add(10, 6) == Duration::ms(3));  // of the first ten seconds
+  CHECK(add(10, 6) == Duration::ms(3));  // the least of the first ten seconds
   CHECK(add(19, 7) == Duration::ms(3));
-  CHECK(add(20, 8) == Duration::ms(6));  // of the second
+  CHECK(add(20, 8) == Duration::ms(6));  // the least of the second ten seconds
   CHECK(add(21, 7) == Duration::ms(6));
   CHECK(add(30, 9) == Duration::ms(7));
   CHECK(add(31, 2) == Duration::ms(2));
@@ -225,7 +225,7 @@ TEST_CASE("forgotten blocks leave the flight without a word about the network") 
 }
 
 TEST_CASE("a paced window follows the path, whatever it costs in delay; loss takes it below") {
-  // 100 Mbit/s for 10 ms: 83 blocks of 1500 bytes.
+  // 100 Mbit/s carries 83 blocks of 1500 bytes in 10 ms.
   Flow flow({.rate_bits_per_second = 100'000'000, .block_wire_bytes = kBytes});
   CHECK(flow.window() == 83);
   Instant now = kStart;
@@ -234,7 +234,7 @@ TEST_CASE("a paced window follows the path, whatever it costs in delay; loss tak
   };
   samples(Duration::ms(1));
   CHECK(flow.window() >= 91);
-  samples(Duration::ms(400));  // the smallest round trip is 1 ms for seconds to come
+  samples(Duration::ms(400));  // the smallest round trip stays 1 ms for seconds
   CHECK(flow.window() >= 3400);
   for (int n = 0; n < 20; ++n) {
     now = now + Duration::seconds(1);
@@ -248,7 +248,7 @@ TEST_CASE("a paced window follows the path, whatever it costs in delay; loss tak
 }
 
 TEST_CASE("a paced window covers a long round trip from its first sample on") {
-  // 100 Mbit/s for 10 ms and 40 ms: 416 blocks of 1500 bytes.
+  // 100 Mbit/s carries 416 blocks of 1500 bytes in 40 ms and 10 ms.
   Flow flow({.rate_bits_per_second = 100'000'000, .block_wire_bytes = kBytes});
   flow.on_sent(kStart, kBytes, false);
   flow.on_rtt(kStart + Duration::ms(40), Duration::ms(40));
@@ -266,7 +266,7 @@ TEST_CASE("a flow counts what it sent, sent again and missed") {
 }
 
 TEST_CASE("one absurd round trip does not stop a flow for its length") {
-  // An echo of half an hour ago: a process that was stopped, or a neighbour that lies.
+  // An echo may be half an hour old: its process was stopped, or the peer lies.
   Flow flow = unpaced();
   flow.on_sent(kStart, kBytes, false);
   flow.on_rtt(kStart, Duration::seconds(1800));
@@ -330,7 +330,7 @@ TEST_CASE("a controller hears nothing of what waits behind a sounding") {
   CHECK_FALSE(flow.is_of_sounding(begin - Duration::ms(1)));
   CHECK(flow.is_of_sounding(behind));
   const std::uint32_t window = flow.window();
-  flow.on_silence(behind + rtt);  // it waits in the queue of the sounding
+  flow.on_silence(behind + rtt);  // the block waits behind the sounding
   CHECK(flow.window() == window);
   const Instant answered = begin + rtt * 2;
   flow.note_answered(answered, behind);

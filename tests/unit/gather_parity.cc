@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// When a round that lacks blocks may close while rows of parity may come.
+// When a round that lacks blocks may close although parity may still come.
 #include "tests/support/catch.h"
 #include "tests/unit/gather_rig.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// When a round may close whose blocks come through a relay, with some of the hosts below it or
-// without them. gather_rules.cc has the rules for sources of one host.
+// When a round may close if its blocks come through a relay, with or without some hosts below the
+// relay. gather_rules.cc has the rules for sources of one host.
 #include <atomic>
 #include <optional>
 #include <vector>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint32_t kBlocks = 100;
 constexpr std::uint32_t kFirstLossy = 10;
 constexpr std::uint32_t kAllowance = 9;
-constexpr std::uint32_t kMaxTail = 3;  // what a test leaves out at the end of a round
+constexpr std::uint32_t kMaxTail = 3;  // the most blocks that a test leaves out at the end
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 constexpr Duration kThreshold = Duration::ms(50);
 constexpr std::size_t kRelay = 0;
@@ -28,8 +28,8 @@ constexpr std::uint64_t kNobody = 0;
 constexpr std::uint64_t kFirst = 1;
 constexpr std::uint64_t kSecond = 2;
 
-/// Source 0 is a relay with the hosts 0 and 1 (nodes 1 and 2), source 1 is host 2 (node 3). Blocks
-/// 0 to 9 are exact; of the others each host may miss nine.
+/// Source 0 is a relay with the hosts 0 and 1 (nodes 1 and 2). Source 1 is host 2 (node 3). Blocks
+/// 0 to 9 are exact. Of the other blocks each host may miss nine.
 struct Rig {
   explicit Rig(std::vector<aggregate::GatherSource> sources = {{.hosts = {{.node = 1, .host = 0},
                                                                           {.node = 2, .host = 1}},
@@ -43,7 +43,7 @@ struct Rig {
                {.strict_rounds = 0, .slack = Duration::ms(30), .absent_after = absent_after}, 1,
                is_exact) {}
 
-  /// Blocks [from, to) of a source come, each without the hosts of a set.
+  /// Lets blocks [from, to) of a source arrive. They lack the hosts of the set `without`.
   void arrive(std::size_t source, std::uint32_t from, std::uint32_t to,
               std::uint64_t without = kNobody, Duration at = {}) {
     for (std::uint32_t b = from; b < to; ++b) {
@@ -156,7 +156,7 @@ TEST_CASE("a node below another closes nothing before it has leave") {
 TEST_CASE("a gathering of another plan knows of a node what the one before has learned") {
   Rig before;
   before.learn();
-  // The relay is gone: each host is a source, and a host is new.
+  // The relay has left, so each host is a source of its own.
   Rig after({{.hosts = {{.node = 3, .host = 0}}}, {.hosts = {{.node = 2, .host = 1}}}});
   teach(after.gather, before.gather);
   after.gather.open({0, kBlocks});
@@ -177,7 +177,7 @@ TEST_CASE("a relay keeps what does not enter only if all hosts below it have sai
   const auto is_absent_after = [](std::uint16_t leaf_below) {
     Rig before;
     before.learn();
-    // Node 3 has become the relay of another node.
+    // Node 3 has become a relay, with another node below it.
     Rig after(
         {{.hosts = {{.node = 2, .host = 0}}},
          {.hosts = {{.node = leaf_below, .host = 1}, {.node = 3, .host = 2}}, .relays = true}},
@@ -188,7 +188,7 @@ TEST_CASE("a relay keeps what does not enter only if all hosts below it have sai
     return after.gather.may_close(kStart + Duration::seconds(100)) == CloseReason::kAbsent;
   };
   CHECK(is_absent_after(1));
-  CHECK_FALSE(is_absent_after(9));  // nobody has heard of it
+  CHECK_FALSE(is_absent_after(9));  // node 9 has not said that it keeps blocks
 }
 
 TEST_CASE("what a plan has counted of a node is counted on") {
@@ -207,10 +207,10 @@ TEST_CASE("what a plan has counted of a node is counted on") {
 namespace {
 
 constexpr Duration kPatience = Duration::ms(400);
-constexpr Duration kWayUp = Duration::ms(3);  // 1.5 round trips of the rig
+constexpr Duration kWayUp = Duration::ms(3);  // 1.5 of the rig's round trips
 
-/// The relay has sent all blocks but the last ten, and says that it gathers for that long. The
-/// other source is complete.
+/// Lets all blocks of the relay but the last ten arrive. They say that the relay gathers for
+/// `patience`. The other source is complete.
 void arrive_patiently(Rig& rig, Duration patience, bool last = false) {
   rig.gather.open({0, kBlocks});
   rig.arrive(kLeaf, 0, kBlocks);
@@ -243,7 +243,7 @@ TEST_CASE(
     "a node says how long it gathers: its own time, or that of a relay below and the way up") {
   Rig rig;
   rig.gather.open({0, kBlocks});
-  CHECK(rig.gather.patience(kStart).until_close == Duration{});  // it has learned nothing yet
+  CHECK(rig.gather.patience(kStart).until_close == Duration{});  // no threshold has been learned
   rig.gather.close(CloseReason::kFull, kStart);
   rig.learn();
   arrive_patiently(rig, Duration{});
@@ -252,6 +252,6 @@ TEST_CASE(
   rig.gather.close(CloseReason::kDeadline, kStart);
   arrive_patiently(rig, kPatience);
   CHECK(rig.gather.patience(kStart).until_close == kPatience + kWayUp);
-  // It is over its time.
+  // The round is open for longer than that.
   CHECK(rig.gather.patience(kStart + kPatience * 2).until_close == kPatience * 2);
 }

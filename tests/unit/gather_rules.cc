@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// When a round that lacks blocks may close: LTP's rule with a bound for each tensor, row by row.
+// When a round that lacks blocks may close: LTP's rule with a bound for each tensor.
 #include "tests/support/catch.h"
 #include "tests/unit/gather_rig.h"
 
@@ -27,7 +27,7 @@ TEST_CASE("of an exchange, only who sends is waited for, counted and learned fro
   CHECK(rig.gather->last_round(CloseReason::kFull, kStart).source_count == 2);
   CHECK(rig.gather->report(0).expected_blocks == before);
   CHECK(rig.gather->report(1).expected_blocks == before + kBlocks);
-  // Everybody takes part again.
+  // In the next round all sources take part again.
   rig.gather->open({0, kBlocks});
   CHECK(rig.gather->missing_blocks() == 3 * kBlocks);
 }
@@ -131,9 +131,10 @@ TEST_CASE("a source that sends nothing is gone on without after its time, if the
   Rig rig({.strict_rounds = 0, .slack = Duration::ms(30), .absent_after = Duration::ms(500)});
   rig.learn(Duration::ms(50));
   rig.gather->open({0, kBlocks});
-  CHECK_FALSE(rig.at(Duration::seconds(100)));  // nobody has begun
+  CHECK_FALSE(rig.at(Duration::seconds(100)));  // no source has begun the round
   rig.arrive(0, 0, kBlocks, Duration{}, true);
-  // Its time, that of a repair, and a round trip in which it may have waited for a result.
+  // The limit is 500 ms, the time of a repair, and a round trip, in which the source may have
+  // waited for a result.
   CHECK_FALSE(rig.at(Duration::ms(504)));
   CHECK(rig.at(Duration::ms(505)) == CloseReason::kAbsent);
   CHECK(rig.gather->missing_blocks() == kBlocks);
@@ -145,7 +146,7 @@ TEST_CASE("a source that falls silent in the middle of a round is absent, too") 
   rig.gather->open({0, kBlocks});
   rig.arrive(0, 0, kBlocks, Duration{}, true);
   rig.arrive(1, 5, 10, Duration::ms(100));
-  // Its time, and that of a repair that may be on its way.
+  // The limit is 500 ms after the last block, and the time of a repair that may be on its way.
   CHECK_FALSE(rig.at(Duration::ms(602)));
   CHECK(rig.at(Duration::ms(603)) == CloseReason::kAbsent);
   CHECK(rig.gather->missing_blocks() == kBlocks - 5);
@@ -194,7 +195,7 @@ TEST_CASE("a deadline that cut a source off teaches a longer threshold") {
   Rig rig;
   rig.learn(Duration::ms(50));
   for (int n = 0; n < 70; ++n) {
-    // The path has become slow: when the deadline comes, half is still being sent.
+    // The path has become slow. At the deadline, half of the blocks have not been sent.
     rig.gather->open({0, kBlocks});
     rig.arrive(0, 0, kBlocks, Duration::ms(50), true);
     rig.arrive(1, 0, 50, Duration{});

@@ -8,8 +8,8 @@ using namespace gradplane;
 
 namespace {
 
-/// Whether the trees' ranges of one round cover each of `blocks` blocks exactly once, and no range
-/// is larger than what memory was made for.
+/// Returns whether the trees' ranges of a round cover each of `blocks` blocks exactly once, and
+/// whether no range is larger than the memory for it.
 bool partitions(const std::vector<std::uint64_t>& weights, std::uint32_t round,
                 std::uint32_t blocks, std::uint32_t most_blocks) {
   std::vector<WeightShare> shares;
