@@ -23,7 +23,7 @@ constexpr SourceIndex kFirst{0};
 constexpr SourceIndex kSecond{1};
 constexpr SourceIndex kIdle{1};  // the only source of a second job
 
-/// A window whose round trip is `min` without queues, and `smoothed` now.
+/// A window with the round trip `min` without queues, and a present round trip of `smoothed`.
 GrantWindow window_of(GrantWindow::Limits limits, Duration min, Duration smoothed) {
   GrantWindow window(limits);
   grants::RoundTrip round_trip;
@@ -41,14 +41,14 @@ GrantScheduler scheduler(std::size_t sources, std::size_t jobs, std::size_t buff
                          .max_jobs = jobs});
 }
 
-/// What happens to a source's packets on their way.
+/// What happens to the packets of a source.
 struct Path {
   bool marked = false;
-  std::uint32_t lost_every = 0;  // so many; 0: none
+  std::uint32_t lost_every = 0;  // one packet of so many is lost; 0: none
 };
 
-/// A job per source, whose packets arrive `delay` after their grants and are as many as those
-/// allow; and an idle job, so that there are grants.
+/// One job for each source. A source's packets arrive `delay` after their grants, as many as the
+/// grants allow. An idle job makes the scheduler give grants.
 class Senders {
  public:
   explicit Senders(std::size_t jobs, Duration delay = Duration::us(100))
@@ -61,7 +61,7 @@ class Senders {
     testing::add_idle_job(grants, JobIndex::from_index(jobs));
   }
 
-  /// For so long, with the paths of the sources.
+  /// Runs for `time`. `paths` has the path of each source.
   void run(Duration time, const std::vector<Path>& paths) {
     for (const Instant end = now + time; now < end; now = now + Duration::us(5)) {
       while (const auto grant = grants.next_grant(now)) arriving_.push_back({now, *grant});
@@ -102,7 +102,7 @@ TEST_CASE("marks slow the pace, by and by, and it recovers") {
   CHECK(senders.pace() == 1.0);
   senders.run(Duration::ms(2), {{.marked = true}});
   CHECK(senders.pace() < 0.95);
-  CHECK(senders.pace() > 0.3);  // one step per round trip
+  CHECK(senders.pace() > 0.3);  // one reduction per round trip
   senders.run(Duration::ms(300), {{.marked = true}});
   CHECK(senders.pace() < 0.02);
   CHECK(senders.pace() >= 0.01);
@@ -113,7 +113,7 @@ TEST_CASE("marks slow the pace, by and by, and it recovers") {
 }
 
 TEST_CASE("heavy losses slow the pace, random ones do not") {
-  Senders senders(1, Duration::ms(5));  // long enough for many losses in one
+  Senders senders(1, Duration::ms(5));  // a round trip with many losses
   senders.run(Duration::ms(200), {{.lost_every = 30}});
   CHECK(senders.grants.stats(senders.now).lost_blocks > 100);
   CHECK(senders.pace() == 1.0);
@@ -180,7 +180,7 @@ TEST_CASE("what may be on its way is the round trip and three quarters of the bu
         .max_in_flight_blocks(min, kStart);
   };
   CHECK(blocks(kLink, 40 * kBlock, Duration::us(100)) == 40);
-  CHECK(blocks(kLink, 40 * kBlock, Duration::us(400)) == 70);  // of the asked path, not the mean
+  CHECK(blocks(kLink, 40 * kBlock, Duration::us(400)) == 70);  // for this path, not the mean
   CHECK(blocks(kLink, 4 * kBlock, Duration()) == 3);
   CHECK(blocks(1'000'000, 1, Duration::us(100)) == 1);
   const std::size_t assumed = GrantWindow::kAssumedBufferBytes;
@@ -195,7 +195,7 @@ TEST_CASE(
   const std::uint32_t first = blocks();
   CHECK(first == 64);
   window.end_epoch({}, kStart);
-  CHECK(blocks() == first);  // it was not full
+  CHECK(blocks() == first);  // the window was not full
   for (int n = 0; n < 10; ++n) {
     window.on_full();
     window.end_epoch({}, kStart);
@@ -230,7 +230,7 @@ TEST_CASE("a link that is not known is not paced") {
   std::uint32_t total = 0;
   while (const auto grant = grants.next_grant(kStart)) total = grant->total_blocks;
   CHECK(total >= 48);
-  CHECK(total <= 63);  // of 64, one needs no grant
+  CHECK(total <= 63);  // one of 64 blocks needs no grant
   CHECK(grants.stats(kStart).limit == GrantScheduler::Limit::kWindow);
 }
 
@@ -265,7 +265,7 @@ TEST_CASE("blocks with implausible counts are served like others, and in their j
   const auto give = [&](SourceIndex source) {
     return grants.view(source).total_blocks - grants.view(source).sent_blocks;
   };
-  std::uint32_t granted = 0;  // to the liar
+  std::uint32_t granted = 0;  // granted to the liar
   for (int n = 0; n < 2000; ++n) {
     now = now + Duration::us(100);
     if (n == 0) grants.on_data(honest, 1, 1000, kBlock, false, now);
@@ -320,7 +320,7 @@ TEST_CASE("blocks with old counts take their part of the link") {
       grants.on_data(honest, ++sent, 1000, kBlock, false, now);
     }
   }
-  // Of ten blocks that the link carries in a round trip, four are the other's.
+  // The link carries ten blocks in a round trip. Four of them come from the other source.
   CHECK(grants.view(honest).sent_blocks <= 10'000 * 0.65);
   CHECK(grants.view(honest).sent_blocks >= 10'000 * 0.5);
 }
@@ -361,7 +361,7 @@ TEST_CASE("hostile numbers take nothing from others") {
     const auto lie = static_cast<std::uint32_t>(random() >> (random() % 32));
     const SourceIndex liar = liars[n % 2];
     const std::uint32_t count = grants.view(liar).sent_blocks + (random() % 2 == 0 ? lie : 0 - lie);
-    // A tenth of the link is theirs, whatever they say.
+    // The liars use a tenth of the link, whatever counts they send.
     if (n % 10 == 0) {
       grants.on_data(liar, count, static_cast<std::uint32_t>(random()), kBlock, true, now);
     }
@@ -379,7 +379,7 @@ TEST_CASE("hostile numbers take nothing from others") {
     }
     REQUIRE(grants.stats(now).outstanding_blocks <= 1000);
   }
-  // Of 20000 block times a fair half is 10000.
+  // The link carries 20000 blocks, so a fair half is 10000.
   CHECK(sent > 9000);
   CHECK(grants.stats(now).implausible > 0);
 }

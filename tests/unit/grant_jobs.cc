@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Two jobs that gather at one node: whose blocks may be on their way, by policy, weight and what
-// has come of an iteration.
+// Two jobs that gather at one node: how many blocks each may have in flight, by policy, weight and
+// progress.
 #include <array>
 #include <cmath>
 #include <memory>
@@ -40,8 +40,8 @@ job::JobConfig root_of(std::uint32_t job, double weight) {
   return config;
 }
 
-/// Node 0, which gathers two jobs of one sender each, with 1 Gbit/s and room for 160 blocks, three
-/// quarters of them for what needs no grant.
+/// Node 0 gathers for two jobs with one sender each. It has 1 Gbit/s and room for 160 blocks. Three
+/// quarters of the room are for blocks that need no grant.
 class TwoJobs {
  public:
   explicit TwoJobs(const GrantSettings& settings, double first_weight = 1, double second_weight = 1)
@@ -55,8 +55,8 @@ class TwoJobs {
     for (const auto& job : jobs_) REQUIRE(node_.add(job.get()) == JobRefusal::kNone);
   }
 
-  /// `count` more blocks of the job's round come; its sender has more, so that the job stays one
-  /// that sends.
+  /// Lets `count` more blocks of the job's round arrive. The last one says that the sender has
+  /// more, so the job stays one that sends.
   void come(std::size_t job, std::uint32_t round, std::uint32_t count, bool more = true) {
     const PacketBuilder::Round r{
         .job = static_cast<std::uint32_t>(job + 1),
@@ -73,7 +73,7 @@ class TwoJobs {
     }
   }
 
-  /// What the job's sender may have on its way without a grant.
+  /// Returns how many blocks the job's sender may have in flight without a grant.
   std::uint32_t unscheduled(std::size_t job) const {
     return node_.grants().unscheduled_blocks(jobs_[job]->sources()[0]);
   }

@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::size_t kBlock = 1250;
 
-/// Of every source that sends, so many others are silent. Nearly all of the window is granted then.
+/// For each source that sends, so many are silent. Then nearly all of the window is granted.
 constexpr int kSilentSources = 15;
 
-/// Jobs that always have demand, and whose packets arrive a round trip after their grants. Returns
-/// how many blocks each sent. `prepare` sets the shares.
+/// Runs jobs that always have demand. Packets arrive a round trip after their grants. Returns how
+/// many blocks each job sent. `prepare` sets the shares.
 template <typename Prepare>
 std::vector<double> shares(const std::vector<int>& sources_of_job, int round_trips,
                            Prepare prepare) {
@@ -71,7 +71,7 @@ bool near(double value, double expected) {
 
 TEST_CASE("jobs share fairly, however many sources they have") {
   const auto got = shares({1, 6}, 1000, [](GrantScheduler& grants) {
-    grants.set_job_weight(JobIndex{0}, 9);  // of another policy
+    grants.set_job_weight(JobIndex{0}, 9);  // only other policies use weights
     grants.set_job_progress(JobIndex{1}, 1);
   });
   CHECK(near(got[0] / got[1], 1));

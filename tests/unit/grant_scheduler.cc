@@ -21,18 +21,18 @@ constexpr std::size_t kBlock = 1250;                // 10 us at 1 Gbit/s
 constexpr Duration kRoundTrip = Duration::us(100);  // of ten blocks
 constexpr Duration kMaxDebt = Duration::ms(10);
 constexpr std::size_t kBufferBlocks = 8;
-/// Three quarters of the buffer, what the link carries in a round trip, and less the unscheduled
+/// Three quarters of the buffer and what the link carries in a round trip, less the unscheduled
 /// block of a source that has demand.
 constexpr std::uint32_t kWindow = 15;
-/// A quarter of that.
+/// A quarter of kWindow.
 constexpr std::uint32_t kBatch = 3;
-/// What a withdrawn source may have.
+/// The most credit of a withdrawn source.
 constexpr std::uint32_t kMaxWithdrawn = 4;
 constexpr JobIndex kJob{0};
 constexpr JobIndex kOtherJob{1};
 constexpr JobIndex kIdleJob{3};
 
-/// A scheduler, its clock, and what it has granted. Nearly all of the window is granted.
+/// A scheduler, its clock, and its grants. Nearly all of the window is granted.
 struct Node {
   explicit Node(std::size_t buffer_blocks = kBufferBlocks)
       : grants({.link_bits_per_second = 1'000'000'000,
@@ -48,20 +48,20 @@ struct Node {
     grants.on_rtt(source, kRoundTrip);
     return source;
   }
-  /// `source` has sent its `sent`-th packet, and has so many more.
+  /// `source` sends its `sent`-th packet, which says that `waiting` more wait.
   void data(SourceIndex source, std::uint32_t sent, std::uint32_t waiting, bool marked = false) {
     grants.on_data(source, sent, waiting, kBlock, marked, now);
   }
-  /// All that `source` was granted comes, but for the last `but` blocks.
+  /// All blocks that `source` was granted arrive, but for the last `but` blocks.
   void deliver(SourceIndex source, std::uint32_t waiting, std::uint32_t but = 0) {
     while (sent(source) + but < totals[source]) data(source, sent(source) + 1, waiting);
   }
   std::uint32_t sent(SourceIndex source) const { return grants.view(source).sent_blocks; }
-  /// A packet whose count was seen before: it brings no block and says what the source has.
+  /// A packet with a count that was seen before: it brings no new block, and says how many wait.
   void announce(SourceIndex source, std::uint32_t waiting) {
     grants.on_data(source, grants.view(source).sent_blocks, waiting, kBlock, false, now);
   }
-  /// Everything that is granted until then, in order.
+  /// Runs for `time`. Returns the grants of that time in order.
   std::vector<GrantScheduler::Grant> run(Duration time) {
     std::vector<GrantScheduler::Grant> given;
     const Instant end = now + time;
@@ -72,7 +72,7 @@ struct Node {
         REQUIRE(given.size() < 100'000);
       }
       const Instant next = grants.next_time(now);
-      REQUIRE(next > now);  // else a poll loop would spin
+      REQUIRE(next > now);  // otherwise a poll loop would spin
       if (next > end) break;
       now = next;
     }
@@ -191,7 +191,7 @@ TEST_CASE("however much other traffic there was, grants go on soon") {
   Node node;
   const SourceIndex source = node.add();
   node.announce(source, 100);
-  for (int n = 0; n < 100'000; ++n) node.grants.on_other(kBlock, node.now);  // a second's worth
+  for (int n = 0; n < 100'000; ++n) node.grants.on_other(kBlock, node.now);  // blocks of a second
   node.run(kMaxDebt + kRoundTrip);
   CHECK(node.totals[source] > 0);
 }
@@ -243,7 +243,7 @@ TEST_CASE("a source that starts later catches up, and others do not wait for eve
   CHECK(node.sent(late) > 450);
   CHECK(node.sent(early) < before + 30);
   transfer(250);
-  // The late one is granted everything until it is 1024 blocks behind, then half.
+  // The late source gets all grants until it is 1024 blocks behind, and then half of them.
   CHECK(node.sent(early) > before + 900);
   CHECK(node.sent(late) < 2200);
 }
@@ -262,7 +262,8 @@ TEST_CASE("a lost grant is said again after a round trip of silence, each time l
   CHECK(again.size() >= 3);
   CHECK(again.size() <= 6);
   CHECK(node.grants.stats(node.now).keep_alives == again.size());
-  // It was not the grant but the source: heard, it has the same credit as before.
+  // The grant was not lost, but the source was silent. Its next packet gives it no more credit than
+  // before.
   node.data(source, 1, 1);
   CHECK(node.outstanding() == 1);
 }
@@ -281,8 +282,8 @@ TEST_CASE("credit that is not used expires, and others get the window") {
   }
   CHECK(node.grants.view(silent).outstanding_blocks == 0);
   CHECK(node.grants.stats(node.now).expired_blocks >= kWindow - kBatch);
-  CHECK(node.sent(busy) > 400);  // of 10 ms, 5 were the silent one's
-  // It wakes: what it sends is counted, and its credit was not given twice.
+  CHECK(node.sent(busy) > 400);  // the silent source held the window for 5 of 10 ms
+  // The source wakes. Its packets count against the credit, which was not given twice.
   const std::uint32_t total = node.grants.view(silent).total_blocks;
   node.data(silent, total - 1, 500);
   CHECK(node.grants.view(silent).outstanding_blocks <= 1);
@@ -309,7 +310,7 @@ TEST_CASE("a source that lost all that it sent gets a block more to show it") {
   Node node;
   const SourceIndex source = node.add();
   node.announce(source, 100);
-  node.run(Duration::ms(6));  // by now it has expired
+  node.run(Duration::ms(6));  // the credit has expired
   const std::uint32_t had = node.totals[source];
   node.run(Duration::ms(50));
   CHECK(node.totals[source] > had);
@@ -324,8 +325,8 @@ TEST_CASE("lost packets are outstanding until later ones have proved it for a wh
   node.run(Duration::us(99));
   REQUIRE(node.totals[source] == 8);
   node.data(source, 6, 2);
-  CHECK(node.outstanding() == 7);  // five on their way or lost, two to come
-  node.data(source, 3, 5);         // late, so its word on what waits is old
+  CHECK(node.outstanding() == 7);  // five sent or lost, two to come
+  node.data(source, 3, 5);         // late, so its demand is old
   CHECK(node.outstanding() == 6);
   CHECK(node.grants.view(source).sent_blocks == 6);
   node.run(Duration::us(150));
@@ -347,7 +348,7 @@ TEST_CASE("an early close returns the credit at once, and is not held up by old 
   CHECK(node.outstanding() == 0);
   node.run(Duration::us(90));
   CHECK(node.grants.view(other).outstanding_blocks >= 8);
-  // What was under way still says that there is more: one batch is risked on that.
+  // A packet that was under way says that more blocks wait. One batch is risked on that.
   node.data(closed, 2, 900);
   node.deliver(other, 1000);
   node.run(Duration::us(200));
@@ -368,7 +369,7 @@ TEST_CASE("after an early close old demand gets one batch, and none gets nothing
   node.announce(source, 900);
   node.run(Duration::us(150));
   CHECK(node.totals[source] == had + kBatch);
-  node.announce(source, 900);  // a round trip later it is news
+  node.announce(source, 900);  // a round trip later the demand is new
   node.run(Duration::us(150));
   CHECK(node.totals[source] > had + kMaxWithdrawn + 4);
 }

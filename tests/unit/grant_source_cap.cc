@@ -13,7 +13,7 @@ constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 constexpr Duration kInTime = Duration::us(100);
 constexpr std::uint32_t kWindow = 64;
 
-/// A grant of `blocks`, which are all the credit that is outstanding, and the time of their use.
+/// Grants `blocks`, which are all outstanding credit. The source uses them after `took`.
 void use(SourceCap& cap, std::uint32_t& total, std::uint32_t blocks, Duration took) {
   total += blocks;
   cap.on_granted(blocks, total, blocks, kStart);
@@ -70,7 +70,7 @@ TEST_CASE("the time that the smallest credit takes is the path's") {
   use(cap, total, SourceCap::kMin, Duration::us(300));
   REQUIRE(cap.blocks() == SourceCap::kMin);
   use(cap, total, 20, Duration::us(440));
-  CHECK(cap.blocks() == SourceCap::kMin + 1);  // no waiting, so it grows
+  CHECK(cap.blocks() == SourceCap::kMin + 1);  // no queue, so the cap grows
 }
 
 TEST_CASE("heavy losses on a source's path lower its cap by the share that was lost") {
@@ -87,5 +87,6 @@ TEST_CASE("marks on a source's path lower its cap") {
   std::uint32_t total = 0;
   for (int n = 0; n < 64; ++n) cap.on_block(true);
   use(cap, total, 20, Duration::us(50));
-  CHECK(cap.blocks() == 18);  // half of the blocks are marked by the mean, 0.2 above what is usual
+  // The mean says that half of the blocks are marked, which is 0.2 above the usual share.
+  CHECK(cap.blocks() == 18);
 }

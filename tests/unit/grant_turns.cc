@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Whose turn it is among sources that also send without grants, how large a grant is, and what
-// silent sources and lost blocks hold.
+// Which source gets the next grant if sources also send without grants, how large a grant is, and
+// how much of the window silent sources and lost blocks hold.
 #include <vector>
 
 #include "dataplane/grants/grant_scheduler.h"
@@ -42,7 +42,7 @@ struct Node {
       grants.on_data(source, sent(source) + 1, waiting, kBlock, false, now);
     }
   }
-  /// A round trip, in which every source uses all credit that it had at its beginning.
+  /// Passes a round trip. Every source uses the credit that it had at the beginning.
   void transfer(const std::vector<SourceIndex>& sources) {
     now = now + kRoundTrip;
     while (grants.next_grant(now)) {
@@ -63,7 +63,7 @@ TEST_CASE("a source catches up with what others sent without grants by 1024 bloc
   testing::add_idle_job(node.grants, kIdleJob);
   const SourceIndex early = node.add();
   const SourceIndex late = node.add();
-  node.send(early, 4000);  // and is granted nothing
+  node.send(early, 4000);  // none of these blocks had a grant
   node.send(late, 1);
   const std::uint32_t before = node.sent(early);
   for (int n = 0; n < 500; ++n) node.transfer({early, late});
@@ -77,7 +77,7 @@ TEST_CASE("turns count from when the job begins to send again") {
   const SourceIndex first = node.add();
   const SourceIndex second = node.add();
   node.send(first, 4000);
-  node.send(first, 1, 0);  // the job has nothing to send
+  node.send(first, 1, 0);  // the job has nothing more to send
   node.send(second, 1);
   node.send(first, 1);
   const std::uint32_t before = node.sent(first);
@@ -94,7 +94,7 @@ TEST_CASE("blocks that a waiting source sends without grants count for its turn"
   node.send(holder, 1);
   node.now = node.now + kRoundTrip;
   while (node.grants.next_grant(node.now)) {
-  }  // the holder has all of the window
+  }  // the silent source has all of the window
   node.send(first, 1);
   node.send(second, 1);
   REQUIRE_FALSE(node.grants.next_grant(node.now));
@@ -111,7 +111,7 @@ TEST_CASE("what one silent source of many leaves is granted too") {
   Node node(40);
   std::vector<SourceIndex> sources;
   for (int n = 0; n < 8; ++n) sources.push_back(node.add());
-  sources.pop_back();  // silent
+  sources.pop_back();  // the last source is silent
   const std::uint32_t share = node.grants.unscheduled_blocks(sources[0]);
   REQUIRE(share == 5);
   for (const SourceIndex source : sources) node.send(source, 1);
@@ -147,7 +147,7 @@ TEST_CASE("after a rest only a few blocks are granted at once") {
   while (node.grants.next_grant(node.now)) {
   }
   CHECK(node.grants.stats(node.now).outstanding_blocks > 0);
-  CHECK(node.grants.stats(node.now).outstanding_blocks < 20);  // of about 40
+  CHECK(node.grants.stats(node.now).outstanding_blocks < 20);  // of a window of about 40
 }
 
 TEST_CASE("a source that falls silent gathers no credit at the cost of others") {
@@ -158,7 +158,7 @@ TEST_CASE("a source that falls silent gathers no credit at the cost of others") 
   for (int n = 0; n < 5; ++n) others.push_back(node.add());
   node.send(silent, 1);
   for (const SourceIndex other : others) node.send(other, 1);
-  for (int n = 0; n < 45; ++n) node.transfer(others);  // its credit expires later
+  for (int n = 0; n < 45; ++n) node.transfer(others);  // its credit has not expired yet
   CHECK(node.grants.stats(node.now).expired_blocks == 0);
   CHECK(node.grants.view(silent).outstanding_blocks <= 6);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What sources may have on their way without a grant, and that grants hand on what they leave.
+// How many blocks sources may have in flight without a grant. Grants give others what silent
+// sources leave of the window.
 #include <utility>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace {
 
 constexpr std::size_t kBlock = 1250;
 constexpr std::uint32_t kBuffer = 64;
-constexpr std::uint32_t kRoundTripBlocks = 16;  // that 1 Gbit/s carries in kRoundTrip
-/// Three quarters of the buffer, and a round trip.
+constexpr std::uint32_t kRoundTripBlocks = 16;  // blocks that 1 Gbit/s carries in kRoundTrip
+/// Three quarters of the buffer and the blocks of a round trip.
 constexpr std::uint32_t kWindow = kBuffer * 3 / 4 + kRoundTripBlocks;
 constexpr Duration kRoundTrip = Duration::us(160);
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
@@ -39,7 +40,7 @@ std::vector<SourceIndex> add(GrantScheduler& grants, std::uint16_t job, int coun
   return out;
 }
 
-/// Blocks granted until nothing more is, in as long as it takes.
+/// Takes grants until no more come. Returns the number of granted blocks.
 std::uint32_t granted(GrantScheduler& grants) {
   for (int n = 0; n < 1000; ++n) (void)grants.next_grant(kStart + Duration::us(n));
   return static_cast<std::uint32_t>(grants.stats(kStart).granted_blocks);
@@ -86,7 +87,7 @@ TEST_CASE("a job's long path makes no other job's window larger") {
   CHECK(grants.unscheduled_blocks(near[0]) == alone / 2);
   CHECK(grants.unscheduled_blocks(far) > 100 * alone);
   grants.remove_source(far);
-  const SourceIndex next = *grants.add_source(JobIndex{1});  // in its place, of another job
+  const SourceIndex next = *grants.add_source(JobIndex{1});  // at the same index, of another job
   CHECK(grants.unscheduled_blocks(next) < 2 * alone);
 }
 
@@ -96,7 +97,7 @@ TEST_CASE("the demand of a silent source is forgotten, and its job gives way") {
   const auto ahead = add(grants, 0, 1);
   const auto behind = add(grants, 1, 1);
   grants.set_job_progress(JobIndex{0}, 1);
-  grants.on_data(ahead[0], 1, 1000, kBlock, false, kStart);  // and never again
+  grants.on_data(ahead[0], 1, 1000, kBlock, false, kStart);  // its only packet
   grants.on_data(behind[0], 1, 1000, kBlock, false, kStart);
   CHECK(grants.unscheduled_blocks(behind[0]) == 1);
   const Instant later = kStart + Duration::ms(150);
@@ -104,7 +105,7 @@ TEST_CASE("the demand of a silent source is forgotten, and its job gives way") {
   while (grants.next_grant(later)) {
   }
   CHECK(grants.unscheduled_blocks(behind[0]) == kWindow / 2);
-  CHECK(grants.view(behind[0]).total_blocks > 2);  // granted at last
+  CHECK(grants.view(behind[0]).total_blocks > 2);  // the job gets grants
 }
 
 TEST_CASE("a window of few blocks is granted too") {
@@ -133,7 +134,7 @@ TEST_CASE("an overflowing receive ring halves what needs no grant") {
 TEST_CASE("a guess of the round trip is forgotten when the sender tells its own") {
   GrantScheduler grants = scheduler();
   const SourceIndex far = *grants.add_source(JobIndex{0});
-  (void)*grants.add_source(JobIndex{0});  // silent: what it leaves is granted
+  (void)*grants.add_source(JobIndex{0});  // a silent source, whose share is granted
   std::uint32_t sent = 1;
   grants.on_data(far, sent, 1000, kBlock, false, kStart);
   const auto grant = grants.next_grant(kStart);
@@ -142,7 +143,7 @@ TEST_CASE("a guess of the round trip is forgotten when the sender tells its own"
     grants.on_data(far, sent, 1000, kBlock, false, kStart + Duration::us(sent));
   }
   for (int n = 0; n < 1000; ++n) grants.on_rtt(far, Duration::ms(65));
-  CHECK(grants.unscheduled_blocks(far) > 3000);  // half of what 65 ms hold
+  CHECK(grants.unscheduled_blocks(far) > 3000);  // half of the blocks that fit in 65 ms
 }
 
 TEST_CASE("a source whose credit waits in the queue that the window allows is not slow") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Who is in the group of a node's children, block by block and round by round.
+// The members of the group of a node's children, block by block and round by round.
 #include "tests/unit/group_children.h"
 
 using namespace gradplane;
@@ -52,12 +52,12 @@ TEST_CASE("what a member has lost goes to it alone") {
   c.offer(2);
   CHECK(c.send() + c.send() == 4);
   BlockSender& sender = c.edges[1].senders[0];
-  // A packet to the peer alone that has come proves nothing of those to the group.
+  // Packets to the peer alone say nothing about losses of packets to the group.
   CHECK(sender.find_lost(10'000, Duration::us(200), kDirectPath).blocks == 0);
   CHECK(sender.find_lost(10'000, Duration::us(200), kGroupPath).blocks == 2);
   c.edges[1].refresh(0);
   CHECK(c.edges[1].queued == 1);
-  CHECK(sender.queued() == 2);  // without block 2, which is the group's
+  CHECK(sender.queued() == 2);  // block 2 is still in flight to the group
   CHECK(sender.take(20'000).block == 0);
   CHECK(c.send() == 2);
   CHECK(sender.find_lost(40'000, Duration::us(200), kGroupPath).blocks == 1);
@@ -75,11 +75,11 @@ TEST_CASE("what has come by the group although it went to others is not sent aga
   BlockSender& alone = c.edges[2].senders[0];
   CHECK(alone.queued() == 2);
   const std::uint64_t first = 1;
-  CHECK(alone.on_ack(0, {&first, 1}) == 0);  // it was not in flight
+  CHECK(alone.on_ack(0, {&first, 1}) == 0);  // the block was not in flight
   CHECK(alone.queued() == 1);
   CHECK(alone.is_acked(0));
   CHECK(alone.take(1).block == 1);
-  // What never left for it is not believed.
+  // An ack of a block that was never sent is not believed.
   Children other(3);
   other.open();
   other.offer(0);
@@ -100,7 +100,7 @@ TEST_CASE(
   CHECK_FALSE(c.is_member(1));
   CHECK(c.edges[1].queued == 1);
   CHECK(c.send() == 2);
-  // An ack that is late, or repeated, tells of the time before.
+  // A late or repeated ack tells nothing about the present.
   c.group.on_heard(c.member(1), c.member(1).newest_echo_us, kNow);
   c.open(1);
   CHECK_FALSE(c.is_member(1, 1));
@@ -152,7 +152,7 @@ TEST_CASE("the first block of a round waits a moment for members that have not b
   c.open();
   c.edges[2].hold(0);
   c.offer_all();
-  CHECK(c.group.waits_until(0, {}) <= kNow);  // nobody takes results
+  CHECK(c.group.waits_until(0, {}) <= kNow);  // the child that holds results does not count yet
   c.group.on_may_begin(0, false, kNow);
   c.group.on_may_begin(0, false, kNow + Duration::ms(1));
   CHECK(c.group.waits_until(0, {}) == kNow + kHeldPatience);
@@ -174,7 +174,7 @@ TEST_CASE("a block that nobody answers shows whether it had gone to the group") 
   CHECK(c.send() == 2);
   CHECK(c.edges[0].senders[0].probe(1000).to_group == 1);
   CHECK(c.edges[0].senders[0].take(2000).block == 0);
-  CHECK(c.edges[0].senders[0].probe(3000).to_group == 0);  // it went to the peer alone
+  CHECK(c.edges[0].senders[0].probe(3000).to_group == 0);  // the block went to the peer alone
 }
 
 TEST_CASE("a member that loses more than an eighth listens, however the losses are spread") {
@@ -206,7 +206,7 @@ TEST_CASE("who is waited for too long listens for some rounds") {
   CHECK(c.is_member(2));
   CHECK(c.is_left(2, false, rtt, kNow + kGroupPatience));
   CHECK_FALSE(c.is_member(2));
-  CHECK_FALSE(c.is_member(2, 1));  // in every open round
+  CHECK_FALSE(c.is_member(2, 1));  // not a member in any open round
   CHECK(c.is_member(1));
   for (std::uint32_t round = 0; round < kFirstGroupRest; ++round) {
     c.open();
@@ -214,7 +214,8 @@ TEST_CASE("who is waited for too long listens for some rounds") {
   }
   c.open();
   CHECK(c.is_member(2));
-  // It was not enough: now twice as long, and at once, because it is known to be slow.
+  // The child is still slow. Now it rests twice as long, and leaves at once, because it is known to
+  // be slow.
   CHECK(c.is_left(2, true, rtt, kNow));
   for (std::uint32_t round = 0; round < 2 * kFirstGroupRest; ++round) {
     c.open();
@@ -287,7 +288,7 @@ TEST_CASE("critical blocks go to the group before all others, and once") {
   c.all_hear();
   c.open(0, &critical);
   c.offer_all();
-  CHECK(c.edges[0].queued == 0);  // nothing new goes alone, critical or not
+  CHECK(c.edges[0].queued == 0);  // new blocks go to the group, critical or not
   CHECK_FALSE(c.edges[0].senders[0].has_urgent());
   for (const std::uint32_t first : {7U, 90U, 200U, 0U, 1U}) {
     CHECK(c.group.next(0) == first);
@@ -298,7 +299,7 @@ TEST_CASE("critical blocks go to the group before all others, and once") {
   CHECK(c.group.all_sent(0));
   CHECK(c.edges[0].senders[0].all_sent());
   CHECK(c.edges[0].senders[0].in_flight() == kBlocks);
-  // What is lost goes alone, critical ones first.
+  // Lost blocks go to the peer alone, critical ones first.
   CHECK(c.edges[0].senders[0].find_lost(10'000, Duration::us(200), kGroupPath).blocks == kBlocks);
   CHECK(c.edges[0].senders[0].has_urgent());
   CHECK(c.edges[0].senders[0].take(20'000).block == 7);
@@ -313,7 +314,7 @@ TEST_CASE("critical blocks that were never sent go alone when there is no group 
   c.all_hear();
   c.open(0, &critical);
   c.offer_all();
-  CHECK(c.send() == 2);  // 9
+  CHECK(c.send() == 2);  // block 9
   BlockSender& sender = c.edges[1].senders[0];
   CHECK(sender.find_lost(10'000, Duration::us(200), kGroupPath).blocks == 1);
   SECTION("it was lost: it goes alone, and the others by the group") {
@@ -323,7 +324,7 @@ TEST_CASE("critical blocks that were never sent go alone when there is no group 
   }
   SECTION("a critical block comes by the group to one who only listens") {
     c.is_left(1, true);
-    CHECK(c.send() == 1);  // 12
+    CHECK(c.send() == 1);  // block 12
     const std::uint64_t both = 1U << 9 | 1U << 12;
     CHECK(sender.on_ack(0, {&both, 1}) == 0);
     c.group.stop(0);
@@ -362,13 +363,13 @@ TEST_CASE("an edge may be in several groups, each in rounds of its own") {
   CHECK(way(1, 0) == BlockSender::Way::kMember);
   CHECK(way(1, 1) == BlockSender::Way::kMember);
   CHECK(way(2, 0) == BlockSender::Way::kAlone);
-  // What is learned in one group says nothing of another.
+  // What one group learns about a child has no effect on another group.
   Children::go_deaf(first, 1);
   CHECK(way(1, 0) == BlockSender::Way::kAlone);
   CHECK(way(1, 1) == BlockSender::Way::kMember);
   CHECK(second.on_waited_for(second.members()[1], 1, {}, true, kNow));
   CHECK(way(2, 1) == BlockSender::Way::kListener);
-  first.end(1);  // a slot that it does not have
+  first.end(1);  // the first group has no round in this slot
   CHECK(edges[1].seats[1].group == &second);
   second.end(1);
   CHECK(edges[1].seats[1].group == nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Members of a group that begin a round after others, and those that the others wait for.
+// Members that begin a round late, and members for which the group waits.
 #include "tests/unit/group_children.h"
 
 using namespace gradplane;
@@ -11,20 +11,20 @@ namespace {
 
 using Way = BlockSender::Way;
 
-/// A round in which children hear the group, and some have not begun when its first blocks go.
+/// A round of children that hear the group. Some have not begun the round when its first blocks go.
 struct LateChildren : Children {
   LateChildren(std::size_t count, std::size_t late) : Children(count) {
     all_hear();
     open();
     for (std::size_t child = count - late; child < count; ++child) edges[child].hold(0);
-    for (std::uint32_t b = 1; b < kBlocks; ++b) offer(b);  // block 0 waits for all
+    for (std::uint32_t b = 1; b < kBlocks; ++b) offer(b);  // block 0 is not offered yet
   }
   void send_all() {
     while (group.ready(0) > 0 && send() > 0) {
     }
   }
   Way way(std::size_t child) const { return edges[child].senders[0].way(); }
-  /// The child acks a block that has come by the group.
+  /// The child acks a block that it got from the group.
   void ack(std::size_t child, std::uint32_t block) {
     (void)edges[child].senders[0].on_arrived(block);
     edges[child].refresh(0);
@@ -46,7 +46,7 @@ TEST_CASE("those who begin a round late get by the group what they lack when all
   c.ack(3, 254);
   c.offer(0);
   CHECK(c.send() == 2);
-  CHECK(c.group.ready(0) == kBlocks - 1);  // all that one of them lacks
+  CHECK(c.group.ready(0) == kBlocks - 1);  // all blocks that a late child lacks
   CHECK_FALSE(c.group.all_sent(0));
   CHECK(c.way(2) == Way::kMember);
   CHECK(c.edges[2].queued == 0);
@@ -67,7 +67,7 @@ TEST_CASE("what goes by the group a second time in a round does not go a third t
   c.offer(0);
   CHECK(c.send() == 2);
   CHECK(c.way(2) == Way::kMember);
-  CHECK(c.way(4) == Way::kAlone);  // it has not begun even now
+  CHECK(c.way(4) == Way::kAlone);  // child 4 has not begun the round
   c.edges[4].release(0);
   c.edges[5].release(0);
   c.send_all();
@@ -171,7 +171,7 @@ TEST_CASE("patience with a member counts in each round") {
   const Instant late = kNow + kGroupPatience;
   CHECK_FALSE(c.is_left(2, false, rtt, kNow, 0));
   CHECK_FALSE(c.is_left(2, false, rtt, kNow, 1));
-  c.group.on_room(0);  // a block of this round goes, but none of the other
+  c.group.on_room(0);  // a block of round 0 goes, none of round 1
   CHECK_FALSE(c.is_left(2, false, rtt, late, 0));
   CHECK(c.is_left(2, false, rtt, late, 1));
   CHECK_FALSE(c.is_member(2, 0));

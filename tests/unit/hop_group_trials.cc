@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// When a group is tried, and what is learned from it.
+// When a node sends trials to a group, and what their answers tell.
 #include "tests/unit/group_children.h"
 
 using namespace gradplane;
@@ -9,7 +9,7 @@ using namespace gradplane::hop::testing;
 
 TEST_CASE("a group is tried while some child does not hear it, more and more rarely") {
   Children c(2);
-  CHECK_FALSE(c.group.trial());  // there is no result
+  CHECK_FALSE(c.group.trial());  // there is no result to send
   c.open();
   c.offer(7);
   Instant now = kNow;
@@ -19,7 +19,7 @@ TEST_CASE("a group is tried while some child does not hear it, more and more rar
   CHECK(trial->block == 7);
   CHECK(trial->slot == 0);
   c.group.on_trial(now);
-  CHECK_FALSE(c.group.trial());  // each result is tried once
+  CHECK_FALSE(c.group.trial());  // each result is in one trial at most
   Duration pause = kFirstGroupTrial;
   for (int n = 0; n < 12; ++n) {
     c.offer(8);
@@ -34,7 +34,7 @@ TEST_CASE("a group is tried while some child does not hear it, more and more rar
   CHECK(c.group.trial());
   c.group.on_heard(c.member(1), 5, kNow);
   CHECK_FALSE(c.group.trial());
-  // It is tried soon when somebody has gone deaf.
+  // A trial is due soon after a child has gone deaf.
   c.go_deaf(1);
   CHECK(c.group.trial());
   CHECK(c.group.next_trial() <= kNow);
@@ -88,11 +88,12 @@ TEST_CASE("a group is tried in the round in which most of those who do not hear 
   c.edges[0].senders[0].settle(0);
   c.edges[1].senders[0].settle(0);
   REQUIRE(c.group.trial());
-  CHECK(c.group.trial()->slot == 1);  // two answer, and in the other one
+  CHECK(c.group.trial()->slot == 1);  // in slot 1 two children can answer, in slot 0 one
   CHECK(c.group.trial()->block == 1);
   c.group.begin_trials(kNow);
   CHECK(c.group.trial_time() == kNow + kTrialPatience);
-  c.group.on_heard(c.member(0), 5, kNow);  // those who do not hear it all answer
+  // All children that did not hear the group would answer now.
+  c.group.on_heard(c.member(0), 5, kNow);
   CHECK(c.group.trial_time() == kNow);
 }
 
@@ -113,7 +114,7 @@ TEST_CASE("an echo is older than all after ten minutes, because clocks go round"
   c.group.on_heard(c.member(0), 0xfffffff0, kNow);
   c.go_deaf(0);
   c.group.on_heard(c.member(0), 5, kNow + Duration::seconds(1));
-  CHECK(c.member(0).hears);  // newer by the clock that goes round
+  CHECK(c.member(0).hears);  // the clock has wrapped around, so 5 is newer
   c.go_deaf(0);
   c.group.on_heard(c.member(0), 4, kNow + Duration::seconds(2));
   CHECK_FALSE(c.member(0).hears);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What blocks on several paths to one peer need: each path has its own losses, echoes and window.
+// Blocks on several paths to one peer. Each path has its own losses, echoes and window.
 #include "dataplane/hop/block_receiver.h"
 #include "dataplane/hop/block_sender.h"
 #include "dataplane/hop/peer_table.h"
@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kWindow = Duration::us(200);
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
-/// Blocks 0 to 3, sent at 0 us over path 0, 1, 2 and 0.
+/// Blocks 0 to 3, sent at 0 us over the paths 0, 1, 2 and 0.
 BlockSender sent_over_paths() {
   BlockSender sender(64);
   sender.open({0, 4}, 0);
@@ -130,7 +130,7 @@ TEST_CASE(
   Flow direct({});
   Flow route({});
   const std::uint32_t window = direct.window();
-  CHECK_FALSE(is_worth_a_route(direct, 1000, route, {}));  // nothing is known of the direct path
+  CHECK_FALSE(is_worth_a_route(direct, 1000, route, {}));  // the direct path has not been measured
   direct.on_rtt(kStart, Duration::ms(2));
   CHECK(wait_of(direct, direct.window() * 3) == Duration::ms(6));
   CHECK_FALSE(is_worth_a_route(direct, window, route, {}));
@@ -169,7 +169,7 @@ TEST_CASE("a route over other relays is measured anew") {
   CHECK(detour.flow.window() == window);
   CHECK(detour.rests_until <= kStart);
   CHECK(detour.rest == kFirstRouteRest);
-  // The longer way is no queue: the window does not shrink for it.
+  // The longer delay of the new path is not taken for a queue, so the window does not shrink.
   for (int n = 1; n <= 20; ++n) {
     const Instant now = kStart + Duration::ms(100 * n);
     detour.flow.on_forward_delay(now, 41'000);

@@ -51,7 +51,7 @@ TEST_CASE("a sum in an inbox is rounded once") {
   const Geometry g = Geometry::of(ElementType::kFloat16, 1000, kMinBlockBytes, 1);
   aggregate::Inbox inbox(g);
   const std::size_t count = g.elements_in(0);
-  // In half precision 2048 + 1 is 2048.
+  // The inbox sums in fp32. In half precision 2048 + 1 would be 2048.
   inbox.add(0, all(ElementType::kFloat16, 2048, count));
   inbox.add(0, all(ElementType::kFloat16, 1, count));
   std::vector<std::byte> own = all(ElementType::kFloat16, 1, count);

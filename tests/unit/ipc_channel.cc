@@ -38,7 +38,7 @@ ChannelIdentity honest_identity() {
           0};
 }
 
-/// A memfd as a daemon could pass it: any content, size and seals.
+/// A memfd as a daemon could pass it, with any content, size and seals.
 UniqueFd make_memory(const ChannelIdentity& identity, std::uint64_t size_bytes, int seals) {
   UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(fd);
@@ -116,9 +116,9 @@ TEST_CASE("nobody can resize a channel, so that no access faults") {
   CHECK(::ftruncate(fd, 1 << 20) != 0);
   errno = 0;
   CHECK(::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0);
-  CHECK(errno == EPERM);  // not because somebody writes at the moment
-  // The worst that the holder of the descriptor can do: take the pages away. They come back as
-  // zero.
+  // F_SEAL_SEAL forbids it. EBUSY would only say that somebody can write at present.
+  CHECK(errno == EPERM);
+  // The holder of the descriptor can punch out the pages. They come back as zeros.
   REQUIRE(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                       static_cast<off_t>(kSmall.total_bytes())) == 0);
   for (std::uint32_t round = 0; round < kSmall.slot_count; ++round) {
@@ -176,7 +176,7 @@ TEST_CASE("memory that is taken back is empty, and open to who kept a path to it
   CHECK(daemon.value().take_back());
   const std::string kept_path = "/proc/self/fd/" + std::to_string(kept.get());
   const UniqueFd again(::open(kept_path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  REQUIRE(again);  // no lease is left
+  REQUIRE(again);  // the daemon holds no lease any more
   struct stat file {};
   REQUIRE(::fstat(again.get(), &file) == 0);
   CHECK(file.st_blocks == 0);

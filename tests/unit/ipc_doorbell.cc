@@ -31,7 +31,8 @@ Doorbell make_doorbell() {
   return std::move(bell.value());
 }
 
-/// Whether `body` is true, in a process that ends when `body` blocks or a signal is left to it.
+/// Returns whether `body` returns true in a child process. The child dies if `body` blocks or
+/// raises a signal.
 bool holds_in_child(const std::function<bool()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -42,7 +43,7 @@ bool holds_in_child(const std::function<bool()>& body) {
   return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-/// What a hostile holder of an end does to it first.
+/// A hostile process that holds an end can make it blocking.
 void make_blocking(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
@@ -110,7 +111,7 @@ TEST_CASE("a ringer that makes its end block, fills it or leaves it empty, holds
     int sent_count = 0;
     char longest[256] = {};
     while (::send(bell.ring.get(), longest, sizeof(longest), MSG_DONTWAIT) > 0) ++sent_count;
-    ring_doorbell(bell.ring.get());  // as another, honest ringer that has the same end
+    ring_doorbell(bell.ring.get());  // an honest process rings by the same end
     for (int i = 0; i < sent_count && is_ringing(bell.listen.get()); ++i) {
       silent = silent && silence_doorbell(bell.listen.get());
     }
@@ -151,7 +152,7 @@ TEST_CASE("a listener cannot send to who rings") {
   CHECK(errno == EPIPE);
 }
 
-// To close a TCP socket that lingers lasts as long as who set it up likes.
+// Closing a TCP socket with SO_LINGER takes as long as the process that set it up likes.
 TEST_CASE("a descriptor that comes with a ring is not closed by who silences it") {
   const Doorbell bell = make_doorbell();
   int ends[2];
@@ -168,5 +169,5 @@ TEST_CASE("a descriptor that comes with a ring is not closed by who silences it"
   CHECK_FALSE(silence_doorbell(bell.listen.get()));
   CHECK(errno == 1234);
   pollfd p{reading.get(), POLLIN, 0};
-  CHECK(::poll(&p, 1, 0) == 0);  // no hang-up: it is still open in the queue
+  CHECK(::poll(&p, 1, 0) == 0);  // no hang-up: the descriptor is still open in the queue
 }

@@ -24,7 +24,7 @@ TEST_CASE("a round of no bucket is an iteration by itself") {
   CHECK(iteration.ratio(kPeer) == 1);
   CHECK(iteration.on_round(1, 0));
   CHECK(iteration.ratio(kPeer) == 0);
-  iteration.on_announced(kPeer, 10);  // less than the last had
+  iteration.on_announced(kPeer, 10);  // fewer blocks than the last iteration
   iteration.on_settled(1, kPeer, 5);
   CHECK(iteration.ratio(kPeer) == 0.5);
 }
@@ -44,9 +44,9 @@ TEST_CASE("an iteration ends where a bucket comes again, and holds what the last
   CHECK(iteration.ratio(kPeer) == 0);
   iteration.on_announced(kPeer, 60);
   iteration.on_settled(2, kPeer, 30);
-  CHECK(iteration.ratio(kPeer) == 0.3);  // of 100, though the second bucket is not there yet
+  CHECK(iteration.ratio(kPeer) == 0.3);  // of the 100 blocks of the last iteration
   CHECK_FALSE(iteration.on_round(3, 2));
-  iteration.on_announced(kPeer, 90);  // it has grown
+  iteration.on_announced(kPeer, 90);  // more blocks than the last time
   iteration.on_settled(2, kPeer, 30);
   iteration.on_settled(3, kPeer, 15);
   CHECK(iteration.ratio(kPeer) == 0.5);
@@ -59,7 +59,7 @@ TEST_CASE("a round of no bucket among buckets is a part of their iteration") {
     iteration.on_announced(kPeer, blocks);
     return begins;
   };
-  CHECK(round(0, 0, 1));  // a metric, before the first bucket
+  CHECK(round(0, 0, 1));  // a round without a bucket, such as a metric
   CHECK_FALSE(round(1, 1, 50));
   CHECK_FALSE(round(2, 2, 49));
   CHECK_FALSE(round(3, 0, 1));

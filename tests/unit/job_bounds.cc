@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Rounds under bounds on real packets: one root, two leaves, and a network that loses what a test
-// says.
+// Rounds under bounds with real packets: a root, two leaves, and a network that loses the packets
+// that a test names.
 #include <limits>
 
 #include "tests/support/bounded_star.h"
@@ -98,14 +98,14 @@ TEST_CASE("a contribution that entered is not carried, though its ack was lost")
   star.learn();
   REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
   REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
-  // Leaf 2 hears nothing but results until long after the close.
+  // The acks to leaf 2 are lost until long after the close. Only results arrive there.
   const auto mutes = [](std::uint16_t from, const Sent& packet) {
     return loses_two(from, packet) ||
            (from == 0 && packet.to == 2 && packet.seen().type == wire::PacketType::kPushAck);
   };
   star.pass(Duration::ms(60), mutes);
   CHECK(star.done(1));
-  REQUIRE(star.done(2));  // the results say whose contributions are in them
+  REQUIRE(star.done(2));  // the results name the contributions in them
   CHECK(star.node(2).job().counters().blocks_excluded == 2);
   REQUIRE(star.submit(1, 2, 0) == job::SubmitResult::kAccepted);
   REQUIRE(star.submit(2, 2, 0) == job::SubmitResult::kAccepted);
@@ -173,7 +173,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a rank that is behind is sent results of the rounds that it has begun, and no others") {
-  constexpr std::uint32_t kBehind = 3;  // rounds that close without leaf 2
+  constexpr std::uint32_t kBehind = 3;  // the rounds that close without leaf 2
   BoundedStar star({.compensation = Compensation::kCarry, .absent_after = Duration::ms(20)});
   star.learn();
   std::uint32_t sent_to_last = 0;
@@ -251,7 +251,7 @@ TEST_CASE("no result is taken before all local ranks are summed, though the roun
   REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(300));
   REQUIRE(star.done(1));
-  // To the root it looks as if leaf 2 had begun.
+  // This push makes the root believe that leaf 2 has begun the round.
   const PacketBuilder::Round round{
       .id = 1,
       .geometry = Geometry::of(ElementType::kFloat32, BoundedStar::kElements, kMinBlockBytes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// An exchange packet by packet, at node 0 of three: it receives from node 1, and node 2 receives
-// from it. Rank n is on node n, and tree n sums for node n.
+// An exchange packet by packet, at node 0 of three. Node 0 receives from node 1, and node 2
+// receives from node 0. Rank n is on node n, and tree n sums for node n.
 #include <algorithm>
 
 #include "dataplane/engine/local_plan.h"
@@ -74,12 +74,13 @@ struct Stage {
                 .flags(wire::kFlagComplete));
     (void)node.drain(now);
   }
-  /// It acknowledges nothing.
+  /// An ack of the receiver that acknowledges no block.
   static PacketBuilder receiver_ack() {
     const PacketBuilder::Round round{.geometry = Geometry::of(said(), kMinBlockBytes, kNodes)};
     return PacketBuilder::ack(wire::PacketType::kPushAck, round).sender(2).tree(2);
   }
-  /// `refuses`: the receiver answers now and then that it cannot take the round yet.
+  /// Returns whether the round is given up. `refuses`: the receiver answers now and then that it
+  /// cannot take the round yet.
   bool is_given_up(bool refuses = false) {
     for (const Instant end = now + job::kMinStall * 3; now < end; now = now + Duration::ms(10)) {
       if (refuses && now.count_ns() % Duration::seconds(1).count_ns() == 0) deliver(receiver_ack());
@@ -126,7 +127,7 @@ TEST_CASE("what a rank gave stays in its memory until its receivers have it") {
   CHECK(stage.node.element(0, 0, kElements - 1) == 8);
   stage.receiver_acks();
   CHECK(stage.is_done());
-  // The mean of 8 and 2, times three ranks.
+  // The result is the mean of 8 and 2, times three ranks.
   for (std::uint32_t e = 0; e < kElements; ++e) REQUIRE(stage.node.element(0, 0, e) == 15);
 }
 
@@ -199,12 +200,12 @@ TEST_CASE(
   CHECK(share_of(2) == kLink / 2);
   REQUIRE(stage.submit() == job::SubmitResult::kAccepted);
   CHECK(share_of(2) == kLink);
-  CHECK(share_of(1) == kLink / 2);  // nobody is selected
+  CHECK(share_of(1) == kLink / 2);  // node 1 is not selected
   const Statement exact{.elements = kElements};
   REQUIRE(stage.node.job().submit(0, 1, exact) == job::SubmitResult::kAccepted);
-  CHECK(share_of(2) == kLink);  // the exchange has still to go
+  CHECK(share_of(2) == kLink);  // the exchange has not been sent yet
   stage.push_all(1);
-  for (std::uint32_t b = 0; b < kBlocks; ++b) {  // at the pace of the link
+  for (std::uint32_t b = 0; b < kBlocks; ++b) {  // one block in a millisecond, as the link carries
     stage.now = stage.now + Duration::ms(1);
     (void)stage.node.drain(stage.now);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Grants as packets: what a sender does without them, with them, and what a receiver says.
+// Grants in packets: what a sender sends without and with credit, and which grants a receiver
+// sends.
 #include "dataplane/hop/credit_line.h"
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
@@ -100,7 +101,7 @@ TEST_CASE("a sender sends what was granted, once, and no more") {
   grant(node, 6);
   CHECK(pushes(node, kStart).size() == 6);
   grant(node, 6);
-  grant(node, 5);  // an older one, late
+  grant(node, 5);  // an older grant, which came late
   CHECK(pushes(node, kStart).empty());
   CHECK(node.job().next_data() == Instant::never());
   grant(node, 11);
@@ -127,7 +128,7 @@ TEST_CASE("a probe needs no grant") {
   CoreNode node(leaf());
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   (void)pushes(node, kStart);
-  grant(node, 0, 1);  // more than that is on its way
+  grant(node, 0, 1);  // more blocks than that are in flight
   const Instant later = kStart + Duration::seconds(1);
   node.node().tick(later);
   CHECK(pushes(node, later).size() >= 1);
@@ -174,7 +175,7 @@ TEST_CASE("a fast share makes up for a nap") {
   credit.on_unscheduled(100);
   int blocks = 0;
   for (; credit.next_send(0) <= kStart && blocks < 100; ++blocks) credit.on_sent(kStart, 1500);
-  CHECK(blocks * 1500 >= 25'000);  // a millisecond of it
+  CHECK(blocks * 1500 >= 25'000);  // the bytes of a millisecond
   CHECK(blocks * 1500 <= 28'000);
 }
 

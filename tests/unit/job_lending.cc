@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Payloads that stay in the arena or in a sum until the port takes them.
+// Payloads that stay in the arena or in a sum until the port sends them.
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
 
@@ -30,7 +30,7 @@ job::JobConfig config_of(std::uint16_t self, bool authenticate) {
   return config;
 }
 
-/// All that both ends say in a round, in order. `lends_from`: of both.
+/// Returns all packets of both ends in a round, in order. `lends_from`: the setting of both.
 std::vector<std::vector<std::byte>> said_in_a_round(bool authenticate, std::size_t lends_from) {
   CoreNode root(config_of(0, authenticate), {.lends_from_bytes = lends_from});
   CoreNode leaf(config_of(1, authenticate), {.lends_from_bytes = lends_from});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Rounds in which not every rank contributes to each block, or gets it, packet by packet: a root
-// without ranks, and two workers with one rank each. Rank 0 is on node 1.
+// Operations in which some blocks have one contributor or go to some ranks only, packet by packet:
+// a root without ranks, and two workers with one rank each. Rank 0 is on node 1.
 #include <algorithm>
 
 #include "tests/support/catch.h"
@@ -38,7 +38,7 @@ struct Stage {
   void deliver(const PacketBuilder& packet) { node.deliver(packet.sender(), packet.bytes(), now); }
   void submit() { REQUIRE(node.job().submit(0, 0, said()) == job::SubmitResult::kAccepted); }
 
-  /// The blocks of a type that the node sends to a node now.
+  /// Drains the node. Returns the blocks of `type` that it sends to the node `to`.
   std::vector<SeenPacket> blocks_to(std::uint16_t to, wire::PacketType type) {
     sent = node.drain(now);
     std::vector<SeenPacket> blocks;
@@ -59,7 +59,7 @@ struct Stage {
   Operation operation;
   CoreNode node;
   Instant now = Instant::from_ns(1'000'000'000);
-  std::vector<Sent> sent;  // what blocks_to() looked at last
+  std::vector<Sent> sent;  // the packets that blocks_to() drained last
 };
 
 }  // namespace
@@ -87,7 +87,7 @@ TEST_CASE(
     "a root passes on what one rank has, to those who are in the round, and the first block last") {
   Stage root(0, Operation::kAllGather);
   for (std::uint32_t b = 0; b < kShardBlocks; ++b) root.deliver(root.push(1, b));
-  // Node 2 has sent nothing, so it gets nothing, and the first block waits for it.
+  // Node 2 has sent nothing, so it gets no results. The first block waits for node 2.
   auto results = root.blocks_to(1, kResult);
   REQUIRE(results.size() == kShardBlocks - 1);
   CHECK(results[0].block == 1);
@@ -103,13 +103,13 @@ TEST_CASE(
 TEST_CASE("a push that does not name its ranks is dropped") {
   constexpr auto kBad = hop::Drop::kBadContributors;
   Stage root(0, Operation::kAllGather);
-  root.deliver(root.push(1, 0).empty());  // it is rank 0's
+  root.deliver(root.push(1, 0).empty());  // rank 0 contributes to block 0
   CHECK(root.node.drops(kBad) == 1);
-  root.deliver(root.push(2, 0));  // it is not rank 1's
+  root.deliver(root.push(2, 0));  // rank 1 does not contribute to block 0
   CHECK(root.node.drops(kBad) == 2);
   root.deliver(root.push(1, 0).contributors(2));
   CHECK(root.node.drops(kBad) == 3);
-  root.deliver(root.push(2, 1));  // nor this one
+  root.deliver(root.push(2, 1));  // nor to block 1
   CHECK(root.node.drops(kBad) == 4);
   root.deliver(root.push(1, 0).flags(wire::kFlagPartial));
   CHECK(root.node.drops(kBad) == 5);
@@ -124,7 +124,7 @@ TEST_CASE("a push that does not name its ranks is dropped") {
                       .flags(wire::kFlagPartial)
                       .payload(std::vector<std::byte>(kMinBlockBytes)));
   CHECK(of_sums.node.drops(kBad) == 1);
-  // A block that the child does not carry is nothing new.
+  // A block that the child does not carry counts as a duplicate.
   root.deliver(root.push(2, 1).empty());
   CHECK(root.node.drops(hop::Drop::kDuplicate) == 1);
 }
@@ -153,9 +153,10 @@ TEST_CASE("a packet of another operation or source than the round's is dropped a
 
 TEST_CASE("what no round can be is dropped before it opens one") {
   Stage root(0, Operation::kAllGather);
-  root.deliver(root.push(1, 0).round_elements(kElements - 1));  // two ranks cannot share it
+  root.deliver(root.push(1, 0).round_elements(kElements - 1));  // two ranks cannot divide it
   root.deliver(root.push(1, 0).operation(Operation::kBroadcast, 2));
-  root.deliver(root.push(2, 0).empty().payload(std::vector<std::byte>(4)));  // not even a packet
+  // An empty push with a payload is malformed.
+  root.deliver(root.push(2, 0).empty().payload(std::vector<std::byte>(4)));
   CHECK(root.node.drops(hop::Drop::kBadGeometry) == 2);
   CHECK(root.node.drops(hop::Drop::kMalformed) == 1);
   CHECK_FALSE(root.node.job().waiting().any);
@@ -170,7 +171,7 @@ TEST_CASE(
     leaf.deliver(PacketBuilder::block(kResult, leaf.round(), b).sender(0).contributors(2));
   }
   CHECK_FALSE(leaf.is_done());
-  // The result of another rank's shard is not for us.
+  // The result of another rank's shard is of no use here.
   leaf.deliver(PacketBuilder::block(kResult, leaf.round(), 4).sender(0).contributors(2));
   CHECK(leaf.node.drops(hop::Drop::kDuplicate) == 1);
   leaf.deliver(

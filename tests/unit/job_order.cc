@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// In what order a job's blocks leave.
+// The order in which a job's blocks leave.
 #include <algorithm>
 #include <set>
 
@@ -112,7 +112,8 @@ job::JobConfig root_of_two() {
   return config;
 }
 
-/// The types of the blocks that this node sends when its rank submits. Node 0 has begun before.
+/// Returns the types of the blocks that the node sends when its rank submits. Node 0 has already
+/// begun the round.
 std::vector<wire::PacketType> types_of_blocks(Operation operation) {
   CoreNode node(root_of_two());
   const Statement said{.elements = kElements, .operation = operation};
@@ -122,7 +123,7 @@ std::vector<wire::PacketType> types_of_blocks(Operation operation) {
     push.tree(1).sender(0);
     if (!all_contribute(operation)) push.empty();
     node.deliver(0, push.bytes(), kStart);
-    if (!all_contribute(operation)) break;  // it has nothing but to say that it is there
+    if (!all_contribute(operation)) break;  // one empty push says that node 0 is in the round
   }
   node.drain(kStart);
   REQUIRE(node.job().submit(0, 0, said) == job::SubmitResult::kAccepted);
@@ -163,7 +164,7 @@ TEST_CASE("in forward order an iteration's newest round goes first, after all ol
   node.deliver(0, result.bytes(), kStart);
   REQUIRE(node.drain(kStart).size() == 1);  // the ack
   submit(0, 2);
-  submit(1, 0);  // of no bucket: of the iteration in which it comes
+  submit(1, 0);  // no bucket: it belongs to the present iteration
   submit(2, 1);  // the next iteration
   submit(3, 3);
   std::vector<std::uint32_t> rounds;
@@ -197,7 +198,7 @@ TEST_CASE(
   REQUIRE(node.submit(0, 1, kElements) == job::SubmitResult::kAccepted);
   const std::size_t begun = node.drain(kStart).size();
   REQUIRE(begun < kBlocks);
-  // The path is long, and the first block of the older round is lost on it.
+  // The path has a long round trip. The first block of the older round is lost.
   const std::uint16_t lost = first[0].seen().block;
   const PacketBuilder::Round round{
       .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
@@ -220,9 +221,9 @@ TEST_CASE(
     CHECK(sent[i].seen().round == 1);
     CHECK((sent[i].seen().flags & wire::kFlagRetransmission) == 0);
   }
-  // The end of the younger round is not repeated.
+  // The last blocks of the younger round are not sent a second time.
   for (std::size_t i = copy; i < sent.size(); ++i) CHECK(sent[i].seen().round == 0);
-  // So nobody is told that it waits.
+  // The packets do not count the copy as a waiting block.
   CHECK(sent[copy - 1].seen().hop.waiting_blocks == 1);
   CHECK(sent.back().seen().hop.waiting_blocks == 0);
 }

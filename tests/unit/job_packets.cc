@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a job says in the packets that it writes, whatever they are about.
+// Fields that all packets of a job have.
 #include <array>
 #include <map>
 
@@ -20,7 +20,7 @@ constexpr std::array<std::uint16_t, 2> kChildren = {1, 2};
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
 
-/// Each packet of `sent` has the number after that of the packet before it to the same node.
+/// Checks that the packets to each node have consecutive numbers.
 void check_numbers(const std::vector<Sent>& sent, std::map<std::uint16_t, std::uint32_t>& last) {
   for (const Sent& packet : sent) {
     CAPTURE(packet.to);
@@ -90,13 +90,13 @@ TEST_CASE("an ack of results tells the oldest round that a node below is at") {
   };
   constexpr std::uint32_t kRound = TableNode::kRound;
   say(2, kRound);
-  CHECK(oldest_told(0) == kRound - 1);  // nothing is known of the other child
+  CHECK(oldest_told(0) == kRound - 1);  // the other child has told nothing
   say(3, kRound);
   CHECK(oldest_told(1) == kRound);
 }
 
 TEST_CASE("what is left of an earlier job of the same id keeps no packet of this one out") {
-  // Nothing is authenticated, so nothing but the epoch tells the two jobs apart.
+  // Packets are not authenticated here, so only the epoch tells the two jobs apart.
   CoreNode root(two_workers(0, kBlocks));
   const PacketBuilder::Round round{
       .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};

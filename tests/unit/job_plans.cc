@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A further plan of a job that runs: what a node refuses, what it holds back, and what becomes of
-// packets of each plan.
+// Another plan for a job that runs: which plans a node refuses, which rounds it holds back, and
+// what it does with packets of each plan.
 #include <algorithm>
 
 #include "dataplane/engine/local_plan.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kElements = 8;
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
-/// Every node of `hosts` has one rank, and `root` is the root.
+/// A plan for `hosts` nodes with a rank each. Node `root` is the root.
 api::Plan star(std::uint32_t epoch, api::NodeId root, std::uint16_t hosts) {
   api::Plan plan{.epoch = epoch, .activation_round = 0, .members = {}, .trees = {}};
   api::Tree tree{.weight = 1, .root = root, .parent = {}};
@@ -29,7 +29,7 @@ api::Plan star(std::uint32_t epoch, api::NodeId root, std::uint16_t hosts) {
   return plan;
 }
 
-/// The same, with a root that has no rank.
+/// The same plan, but the root has no rank.
 api::Plan star_below(std::uint32_t epoch, api::NodeId root, std::uint16_t hosts) {
   api::Plan plan = star(epoch, root, hosts);
   plan.members[root].ranks.clear();
@@ -48,13 +48,13 @@ job::JobConfig config_of(const api::Plan& plan, api::NodeId self) {
   return config;
 }
 
-/// A plan as the control thread makes it for a node that has the job already.
+/// Makes a plan as the control thread does for a node that has the job already.
 std::unique_ptr<job::Plan> part_of(const api::Plan& plan, const CoreNode& node) {
   const job::JobConfig& job = node.job().config();
   return std::make_unique<job::Plan>(engine::local_plan(plan, job.self, {}, job.grants), job);
 }
 
-/// The only rank of a job of one host submits rounds, which end at once.
+/// The rank of a job with one rank submits rounds, which end at once.
 void run_alone(CoreNode& node, std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t round = begin; round != end; ++round) {
     REQUIRE(node.submit(0, round, kElements) == job::SubmitResult::kAccepted);
@@ -63,7 +63,7 @@ void run_alone(CoreNode& node, std::uint32_t begin, std::uint32_t end) {
   }
 }
 
-/// The push of node 1 for a round of a plan in which node 0 is the root.
+/// Returns the push of node 1 for a round of a plan with node 0 as the root.
 Sent push_of(const api::Plan& plan, std::uint32_t round) {
   job::JobConfig config = config_of(plan, 1);
   config.first_round = round;
@@ -159,7 +159,7 @@ TEST_CASE("packets whose plan and round do not agree enter no sum") {
     wire::number_unsealed(push.bytes, ++number);
     root.deliver(1, push.bytes, kStart);
   };
-  deliver(second, 0);  // the peer has committed, and this node does not know the activation
+  deliver(second, 0);  // the peer has committed the plan, this node has not
   CHECK(root.drops(hop::Drop::kFutureRound) == 1);
   REQUIRE(root.job().commit(2, horizon));
   deliver(second, horizon - 1);
@@ -219,7 +219,7 @@ TEST_CASE("a peer that has lost the last ack hears from a node whose plan has en
     CHECK(leaf.holds_sum(0, round, kElements));
   }
   REQUIRE(leaf.job().take_ended_plan() != nullptr);
-  CHECK(root.job().take_ended_plan() == nullptr);  // it does not know that the leaf has the result
+  CHECK(root.job().take_ended_plan() == nullptr);  // the root has no ack of the last result
   for (int step = 0; step < 200 && root.job().peers()[0].flow.in_flight() > 0; ++step) {
     now = now + Duration::ms(1);
     root.node().tick(now);
@@ -249,7 +249,7 @@ TEST_CASE("a plan may bring peers, and a peer keeps what is known of it") {
 }
 
 TEST_CASE("a plan knows which of its hosts the plan before has, in whatever order") {
-  constexpr std::uint16_t kOld = 70;  // more than fit a word
+  constexpr std::uint16_t kOld = 70;  // more than the bits of a word
   constexpr std::uint16_t kAll = 200;
   api::Plan before = star(1, 0, kOld);
   std::reverse(before.members.begin(), before.members.end());
@@ -296,7 +296,7 @@ TEST_CASE("a job that joins opens no round before its plan is committed, and beg
   CHECK(root.job().counters().blocks_received == 0);
   deliver(1000);
   CHECK(root.job().counters().blocks_received == 1);
-  // It has the horizon of a node that opened this round as its first.
+  // The horizon is that of a node whose first round is this one.
   CHECK(root.job().prepare(further).horizon == 1000 + kMaxActivationMarginRounds);
 }
 
@@ -323,7 +323,7 @@ TEST_CASE("a peer that no plan has named for a while begins anew, with the key o
     return job.peers()[peer].key->tag({}, {}) == wire::Gmac(key).tag({}, {});
   };
   REQUIRE(prepare(star(2, 0, 3), std::byte{2}));
-  CHECK(has_key(0, std::byte{0}));  // it was there
+  CHECK(has_key(0, std::byte{0}));  // peer 0 was in the plan before
   CHECK(has_key(1, std::byte{2}));
   CHECK(job.sources().size() == 2);
   CHECK(job.abort(2) != nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a relay does with the blocks of others. TableNode (1) relays from node 3 to node 2.
+// How a relay forwards the blocks of others. TableNode (node 1) relays from node 3 to node 2.
 #include "dataplane/job/relay.h"
 #include "dataplane/wire/seal.h"
 #include "tests/support/catch.h"
@@ -11,7 +11,7 @@ using namespace gradplane::testing;
 
 namespace {
 
-/// Of what the node sends, the packets that others have sent.
+/// Returns those packets of the node that other nodes have sent.
 std::vector<Sent> relayed_by(TableNode& node) {
   std::vector<Sent> relayed;
   for (const Sent& packet : node.core().drain(node.now())) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a node does with soundings of others. TableNode is node 1; 0, 2 and 3 are its peers.
+// How a node handles soundings from others. TableNode is node 1. Nodes 0, 2 and 3 are its peers.
 #include <vector>
 
 #include "dataplane/engine/local_plan.h"
@@ -14,10 +14,10 @@ using namespace gradplane::testing;
 
 namespace {
 
-/// Sends node 1 packets that carry no block.
+/// Sends sounding packets to node 1.
 struct Sounder {
   TableNode node;
-  std::uint64_t number = 0x10'0000;  // of packets
+  std::uint64_t number = 0x10'0000;  // packet number
 
   void deliver(std::uint16_t from, const wire::Sounding& sounding) {
     deliver(from, sounding, sent_us());
@@ -38,7 +38,7 @@ struct Sounder {
   }
   std::uint32_t sent_us() const { return hop::clock_us(node.now()) - 1000; }
   const hop::Counters& counters() { return node.core().job().counters(); }
-  /// Of what node 1 sends, the answers.
+  /// Returns the answers among the packets that node 1 sends.
   std::vector<Sent> answers() {
     std::vector<Sent> found;
     for (const Sent& packet : node.core().drain(node.now())) {
@@ -124,7 +124,7 @@ TEST_CASE("answers say that a link is slow, until its packets come faster") {
       sounder.deliver(2, {.epoch = 1, .number = number}, sent_us);
     }
     sounder.node.pass(Duration::ms(1));
-    const auto end_train = [&] {  // a packet that has not waited
+    const auto end_train = [&] {  // a packet that has not waited ends the train
       sounder.node.pass(Duration::ms(1));
       sounder.deliver(2, {.epoch = 1, .number = ++number}, hop::clock_us(sounder.node.now()));
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// When a job says that a round will never end, whom it names, and when it says nothing.
+// When a job reports that a round will never end, which node it names, and when it reports nothing.
 #include <array>
 #include <cstring>
 #include <map>
@@ -23,7 +23,7 @@ constexpr std::array<std::uint16_t, 2> kChildren = {1, 2};
 constexpr Duration kLimit = Duration::seconds(6);
 constexpr std::uint64_t kAll = (1U << kBlocks) - 1;
 
-/// Node 0 is the root, with rank 0; nodes 1 and 2 have a rank each.
+/// Node 0 is the root, with rank 0. Nodes 1 and 2 have a rank each.
 job::JobConfig config_of(std::uint16_t self) {
   job::JobConfig config = testing::two_workers(self, kBlocks);
   config.world_size = 3;
@@ -32,7 +32,7 @@ job::JobConfig config_of(std::uint16_t self) {
   return config;
 }
 
-/// A node, the time, and what the others say to it.
+/// A node, a clock, and the packets of the other nodes.
 class Stage {
  public:
   explicit Stage(std::uint16_t self) : Stage(config_of(self)) {}
@@ -42,8 +42,7 @@ class Stage {
     REQUIRE(node.submit(0, id, kElements) == job::SubmitResult::kAccepted);
   }
 
-  /// Lets the time pass for a node that is awake. What it sends goes to `sent`, what it tells to
-  /// `events`.
+  /// Lets time pass for a node that polls. Its packets go to `sent`, its events to `events`.
   void pass(Duration time) {
     for (const Instant end = now + time; now < end;) {
       now = now + Duration::ms(10);
@@ -124,7 +123,7 @@ TEST_CASE("each ack that tells something new is time") {
   }
   CHECK(leaf.events.empty());
   leaf.pass(kLimit - Duration::ms(500));
-  leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, 7));  // nothing new
+  leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, 7));  // no new blocks
   leaf.pass(Duration::seconds(1));
   CHECK(leaf.only_event().stall.blocks == 1);
 }
@@ -161,13 +160,13 @@ TEST_CASE("who waits for results alone asks with one block after another, and wa
   std::set<std::uint32_t> asked;
   for (const Sent& packet : leaf.sent) {
     const SeenPacket h = packet.seen();
-    if (h.type != wire::PacketType::kPush) continue;  // the ack of the result
+    if (h.type != wire::PacketType::kPush) continue;  // skips the ack of the result
     asked.insert(h.block);
     float first = 0;
     std::memcpy(&first, packet.bytes.data() + testing::kPayloadAt, sizeof first);
     CHECK(first == contribution(0, 1, h.block * kBlockElements));
   }
-  // Where the result of block 1 stands the contribution is no more.
+  // Block 1 is not asked for: its result has replaced the contribution.
   CHECK(asked == std::set<std::uint32_t>{0, 2, 3});
 }
 
@@ -193,7 +192,8 @@ TEST_CASE("an answer that lacks what was acked ends the job at once") {
   leaf.pass(hop::kAskInterval + Duration::ms(200));
   REQUIRE_FALSE(leaf.sent.empty());
   const std::uint32_t asked_us = leaf.sent[0].seen().timestamp_us;
-  // Made before the question came: it may lack what was acked in between.
+  // The parent made this answer before the question came, so it may lack blocks that were acked
+  // meanwhile.
   leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, 2).echo_us(asked_us - 1));
   leaf.pass(Duration::ms(20));
   CHECK(leaf.events.empty());
@@ -262,7 +262,7 @@ TEST_CASE("a child that takes part and acks no results is named") {
   }
   root.pass(Duration::ms(100));
   root.deliver(root.ack(wire::PacketType::kResultAck, 1, kAll));
-  root.events.clear();  // the round is done for our own rank
+  root.events.clear();  // the round is done for the node's own rank
   root.pass(kLimit + Duration::ms(300));
   const job::Event& event = root.only_event();
   CHECK(event.node == 2);
@@ -285,7 +285,8 @@ TEST_CASE("nothing is asked and nothing is told where no limit is set") {
 }
 
 TEST_CASE("questions take no turn from blocks that wait to go to the same parent") {
-  // A path that carries a block a second, as a controller may leave one that has become longer.
+  // The path carries one block in a second. A controller may set such a rate when a path has become
+  // longer.
   job::JobConfig config = config_of(1);
   constexpr std::uint64_t kBlockBits = (kMinBlockBytes + 200) * 8;
   config.peers[0].rates.rate_bits_per_second = kBlockBits;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Exchanges under bounded staleness packet by packet, at node 0 of three: it receives updates of
-// node 1, and word of those of node 2. Rank n is on node n, and tree n has its root there.
+// Exchanges under bounded staleness packet by packet, at node 0 of three. It receives updates from
+// node 1, and only word of node 2's rounds. Rank n is on node n, and tree n has its root there.
 #include <algorithm>
 #include <array>
 
@@ -50,7 +50,7 @@ job::JobConfig config() {
   return config;
 }
 
-/// At node 0.
+/// The streams at node 0.
 std::vector<aggregate::GatheredTree> streams_of(std::uint16_t nodes) {
   std::vector<aggregate::GatheredTree> streams;
   for (std::uint16_t n = 1; n < nodes; ++n)
@@ -95,7 +95,7 @@ struct Stage {
   void deliver_update(std::uint32_t id) {
     for (std::uint32_t b = 0; b < kBlocks; ++b) deliver(push(id, b));
   }
-  /// Both others have what this node sends them.
+  /// The two other nodes ack all blocks that this node sends.
   void others_ack(std::uint32_t id) {
     (void)node.drain(now);
     for (const auto to : std::to_array<std::uint8_t>({1, 2})) {
@@ -141,10 +141,10 @@ TEST_CASE("updates that come early and late are in the next result") {
   stage.deliver_update(1);
   REQUIRE(stage.submit(0) == job::SubmitResult::kAccepted);
   CHECK_FALSE(stage.is_done());
-  CHECK(stage.node.element(0, 0, 0) == 8);  // the others still need it
+  CHECK(stage.node.element(0, 0, 0) == 8);  // the others still need the update
   stage.others_ack(0);
   REQUIRE(stage.is_done());
-  // The mean of 8, 2 and 2, times three ranks.
+  // The result is the mean of 8, 2 and 2, times three ranks.
   for (std::uint32_t e = 0; e < kElements; ++e) REQUIRE(stage.node.element(0, 0, e) == 12);
   CHECK(stage.counters().updates_received == 2);
   CHECK(stage.counters().updates_late == 0);
@@ -152,7 +152,7 @@ TEST_CASE("updates that come early and late are in the next result") {
   REQUIRE(stage.submit(1) == job::SubmitResult::kAccepted);
   stage.others_ack(1);
   REQUIRE(stage.is_done());
-  CHECK(stage.node.element(0, 1, 0) == 24);  // nothing is in two results
+  CHECK(stage.node.element(0, 1, 0) == 24);  // no update is in two results
 }
 
 TEST_CASE("a result waits for a rank that is more than the bound behind") {
@@ -255,7 +255,7 @@ TEST_CASE("no exchange is complete at its sender while this node lacks an exact 
   stage.deliver_update(1);
   CHECK(stage.counters().blocks_received == kBlocks - 1);
   CHECK(stage.node.drops(hop::Drop::kFutureRound) == 1);
-  // Its own waits as well.
+  // The node's own exchange waits, too.
   REQUIRE(stage.submit(1) == job::SubmitResult::kAccepted);
   for (const Sent& packet : stage.node.drain(stage.now)) {
     if (packet.seen().type == wire::PacketType::kPush) CHECK(packet.seen().round == 0);
@@ -303,7 +303,7 @@ TEST_CASE("a round that nobody can have come to moves nothing") {
   stage.deliver(Stage::push(1U << 30, 0));
   CHECK(stage.node.drops(hop::Drop::kFutureRound) == 1);
   stage.deliver(Stage::push(0, 0));
-  stage.deliver(Stage::push(1, 0));  // while one of the bucket is in hand
+  stage.deliver(Stage::push(1, 0));  // the bucket has a round that is not complete
   CHECK(stage.node.drops(hop::Drop::kFutureRound) == 2);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a job does of its own accord when a neighbour falls silent.
+// What a job does by timers when a peer falls silent.
 #include <algorithm>
 
 #include "dataplane/job/transmitter.h"
@@ -14,7 +14,7 @@ using namespace gradplane::testing;
 
 namespace {
 
-constexpr std::uint32_t kElements = 2048;  // 16 blocks: the first window
+constexpr std::uint32_t kElements = 2048;  // 16 blocks, which fill the first window
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
 job::JobConfig leaf() {
@@ -35,7 +35,7 @@ struct Resent {
   std::uint32_t block = 0;
 };
 
-/// Wakes only when the node says so; what it sends until `end`.
+/// Runs the node until `end`, and wakes only at its deadlines. Returns what it sends.
 std::vector<Resent> listen(CoreNode& node, Instant now, Instant end) {
   std::vector<Resent> out;
   while (now < end) {
@@ -55,14 +55,14 @@ TEST_CASE("a silent peer is asked again and again, with bounded pauses, one bloc
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(kStart).size() == 16);
   const std::vector<Resent> again = listen(node, kStart, kStart + Duration::seconds(2));
-  // Also with the window full of what nobody answers for.
+  // Probes go although the window is full of blocks that nobody acks.
   REQUIRE(again.size() >= 45);
   CHECK(again[0].at >= kStart + Duration::ms(20));
   CHECK(again[0].at <= kStart + Duration::ms(21));
   for (std::size_t i = 1; i < again.size(); ++i) {
     CHECK(again[i].at - again[i - 1].at >= Duration::ms(39));
     CHECK(again[i].at - again[i - 1].at <= Duration::ms(41));
-    // The block that has waited longest: all take turns.
+    // A probe repeats the block that has waited longest, so the blocks take turns.
     CHECK(again[i].block != again[i - 1].block);
   }
   CHECK(node.job().counters().probes == again.size());
@@ -82,7 +82,7 @@ TEST_CASE("an answer ends the pause") {
                        .words(0, {1})
                        .echo_us(hop::clock_us(later - Duration::us(100)));
   node.deliver(0, ack.bytes(), later);
-  // What the echo proves lost goes at once, as the window allows.
+  // Blocks that the echo proves lost go at once, as far as the window allows.
   const std::vector<Resent> again = listen(node, later, later + Duration::ms(10));
   CHECK_FALSE(again.empty());
   for (const Resent& resent : again) CHECK(resent.block != 0);
@@ -125,14 +125,14 @@ TEST_CASE("an answer to later packets proves that the blocks of another round ar
                          .echo_us(hop::clock_us(sent));
     node.deliver(0, ack.bytes(), now);
   };
-  // The receiver may still hold the ack of round 0 back.
+  // The receiver may still hold back the ack of round 0.
   const Instant soon = kStart + Duration::ms(2);
   REQUIRE(node.submit(0, 1, kHalf) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(soon).size() == 8);
   answer(1, soon, soon + Duration::ms(1));
   CHECK(listen(node, soon + Duration::ms(1), kStart + Duration::ms(5)).empty());
-  // That time is over for what is sent now. All of round 0 goes again, before a silent peer would
-  // have been asked for one block.
+  // Packets of now are late enough to prove a loss. So all of round 0 goes again, earlier than a
+  // silent peer would be probed with one block.
   const Instant later = kStart + Duration::ms(5);
   REQUIRE(node.submit(0, 2, kHalf) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(later).size() == 8);
@@ -150,7 +150,7 @@ TEST_CASE("probes do not hide that their round is lost") {
     REQUIRE(node.submit(0, round, kHalf) == job::SubmitResult::kAccepted);
   }
   REQUIRE(node.drain(kStart).size() == 16);
-  // Both rounds are asked for at the same times, and only the blocks of the older one are answered.
+  // Probes for both rounds go at the same times. The peer acks only blocks of the older round.
   std::uint64_t answered = 0;
   Instant now = kStart;
   while (now < kStart + Duration::ms(300)) {

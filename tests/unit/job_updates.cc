@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Updates to groups packet by packet, at node 0 of four: nodes 2 and 3 receive from it, and it
-// receives from node 1 together with node 2. Rank n is on node n, and tree n sums for node n.
+// Updates to groups packet by packet, at node 0 of four. Nodes 2 and 3 receive from it. Nodes 0 and
+// 2 receive from node 1. Rank n is on node n, and tree n sums for node n.
 #include <algorithm>
 
 #include "dataplane/engine/local_plan.h"
@@ -41,7 +41,7 @@ PacketBuilder::Round round_of(std::uint32_t id, std::uint16_t selection = 0) {
   return {.id = id, .geometry = Geometry::of(said(selection), kMinBlockBytes, kNodes)};
 }
 
-/// As a block leaves its sender for all its receivers.
+/// A block as its sender sends it to all its receivers.
 PacketBuilder push(std::uint16_t from, std::uint32_t block, std::uint32_t round = 0) {
   return PacketBuilder::block(wire::PacketType::kPush, round_of(round), block)
       .sender(from)
@@ -72,7 +72,8 @@ struct Stage {
     }
     return out;
   }
-  /// It has all, and the newest packet that came was one to the group, or to it alone.
+  /// The node acks all blocks. Its newest packet came over `path`: by the group, or to the node
+  /// alone.
   void ack(std::uint16_t from, std::uint32_t round, std::uint32_t echo_us, std::uint8_t path,
            std::uint16_t selection = 0) {
     deliver(PacketBuilder::ack(wire::PacketType::kPushAck, round_of(round, selection))
@@ -122,7 +123,7 @@ TEST_CASE("receivers that have heard their group get updates by it, of that sele
   const GroupHearing hearing = stage.node.job().group_hearing();
   CHECK(hearing.hear == 2);
   CHECK(hearing.listen == 0);
-  CHECK(hearing.receivers > hearing.hear);  // of the results' group and of other selections
+  CHECK(hearing.receivers > hearing.hear);  // also those of the results' group and other selections
   stage.submit(1);
   const std::vector<Sent> packets = stage.drain();
   REQUIRE(packets.size() == kBlocks);
@@ -181,9 +182,9 @@ TEST_CASE("an update to a group is for those alone whom its selection names") {
   };
   CHECK(not_ours(push(2, 0)));
   CHECK(not_ours(push(1, 0).operation(Operation::kExchange, 1)));
-  CHECK(not_ours(push(1, 0).operation(Operation::kExchange, 2)));  // there is none
+  CHECK(not_ours(push(1, 0).operation(Operation::kExchange, 2)));  // there is no such selection
   CHECK(not_ours(push(1, 0).operation(Operation::kAllReduce)));
-  CHECK(not_ours(push(1, 0).tree(0)));  // in which node 1 is no parent
+  CHECK(not_ours(push(1, 0).tree(0)));  // node 1 is no parent in this tree
   CHECK(not_ours(push(1, 0).tree(kNodes)));
 }
 
@@ -193,7 +194,7 @@ TEST_CASE("all groups of a sender share one row of numbers") {
   (void)stage.drain();
   stage.deliver(push(1, 0).number(70));
   stage.deliver(push(1, 1).number(70));
-  stage.deliver(push(1, 1).number(72));  // 71 was for others
+  stage.deliver(push(1, 1).number(72));  // packet 71 went to others
   CHECK(stage.node.job().counters().blocks_received == 2);
   CHECK(stage.node.drops(hop::Drop::kReplayed) == 1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What becomes of a plan's auxiliary routes and of its buckets when another plan takes its place.
+// What happens to a plan's auxiliary routes and buckets when another plan replaces it.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
-/// Three nodes with a rank each below node 0, and a route from node 1 to it over each of `relays`.
+/// Node 0 is the root of three nodes. All have a rank each. Node 1 has a route to node 0 over each
+/// of `relays`.
 api::Plan plan_over(std::uint32_t epoch, const std::vector<api::NodeId>& relays) {
   api::Plan plan{.epoch = epoch, .activation_round = 0, .members = {}, .trees = {}};
   for (std::uint16_t n = 0; n < 4; ++n) plan.members.push_back({.node = n, .ranks = {n}});
@@ -26,7 +27,7 @@ api::Plan plan_over(std::uint32_t epoch, const std::vector<api::NodeId>& relays)
   return plan;
 }
 
-/// Node 1 of a job, which has measured its routes under a plan and changes to another one.
+/// Node 1 of a job. It has measured its routes under a plan, and changes to another plan.
 struct Bench {
   job::JobConfig config;
   std::unique_ptr<job::State> state;
@@ -52,7 +53,7 @@ struct Bench {
     for (std::size_t r = 0; r < kMaxRoutes; ++r) detour(r).flow.on_rtt(kStart, Duration::ms(5));
   }
   bool knows(std::size_t route) { return detour(route).flow.min_rtt() > Duration{}; }
-  /// Until the first round of the plan is open.
+  /// Runs until the first round of the new plan is open.
   void change_to(const api::Plan& next) {
     auto plan = std::make_unique<job::Plan>(engine::local_plan(next, 1, {}, false), config);
     horizon = change->prepare(plan).horizon;
@@ -62,7 +63,7 @@ struct Bench {
     state->next_round = horizon + 1;
     change->tick(kStart);
   }
-  /// The last round of the plan before has ended.
+  /// Ends all rounds of the plan before.
   void end_rounds() {
     for (std::uint32_t n = 0; n < kRoundSlots; ++n) {
       job::Round& round = state->slot_of(horizon + n);
@@ -86,14 +87,14 @@ TEST_CASE(
   CHECK(bench.knows(0));
   bench.change_to(plan_over(3, {2, 3}));
   CHECK(bench.knows(0));
-  CHECK_FALSE(bench.knows(1));  // the plan before had no such route
+  CHECK_FALSE(bench.knows(1));  // the plan before did not have this route
 }
 
 TEST_CASE("what the last blocks of the plan before told of another way is forgotten, too") {
   Bench bench(plan_over(1, {2}));
   bench.change_to(plan_over(2, {3}));
   CHECK_FALSE(bench.knows(0));
-  bench.measure();  // an ack of a block that went over node 2
+  bench.measure();  // from an ack of a block that went over node 2
   bench.end_older();
   CHECK_FALSE(bench.knows(0));
 }

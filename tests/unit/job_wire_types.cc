@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Rounds whose blocks go in narrower types, on real packets: one root, two leaves.
+// Rounds with narrower wire types, with real packets: a root and two leaves.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,15 +18,15 @@ using namespace gradplane::testing;
 
 namespace {
 
-constexpr std::uint32_t kNarrow = BoundedStar::kBlocks / 2;  // the first of the second tensor
+constexpr std::uint32_t kNarrow = BoundedStar::kBlocks / 2;  // the first block of the second tensor
 
-/// The packets of a round that begin with a block of the second tensor.
+/// Those packets of a round that begin with a block of the second tensor.
 struct Packets {
   std::vector<std::size_t> payload_bytes;
   std::set<WireType> types;
 };
 
-/// Submits a round and lets it pass.
+/// Submits a round at both leaves and lets it pass.
 Packets packets_of_round(BoundedStar& star, std::uint32_t round, float a, float b) {
   REQUIRE(star.submit(1, round, a) == job::SubmitResult::kAccepted);
   REQUIRE(star.submit(2, round, b) == job::SubmitResult::kAccepted);
@@ -59,7 +59,7 @@ TEST_CASE("packets have as many blocks as their wire type leaves room for, both 
     std::size_t block_bytes;
     std::size_t blocks_of_packet;
   };
-  // Two pushes and two results of each block.
+  // Each block has two pushes and two results.
   constexpr std::size_t kSent = 4 * BoundedStar::kBlocks / 2;
   for (const Row& row : {Row{WireType::kElements, 512, 1}, Row{WireType::kBfloat16, 256, 2},
                          Row{WireType::kFloat16, 256, 2}, Row{WireType::kInt8, 132, 3}}) {
@@ -71,7 +71,7 @@ TEST_CASE("packets have as many blocks as their wire type leaves room for, both 
           kSent * row.block_bytes);
     CHECK(std::ranges::max(payloads) == row.blocks_of_packet * row.block_bytes);
     CHECK(std::ranges::all_of(payloads, [&](auto bytes) { return bytes % row.block_bytes == 0; }));
-    // The first and the last packet of each sender may have fewer.
+    // The first and the last packet of each sender may carry fewer blocks.
     CHECK(payloads.size() <= kSent / row.blocks_of_packet + 8);
     const hop::Counters& leaf = star.node(1).job().counters();
     CHECK(leaf.payload_bytes_saved == 2 * (512 - row.block_bytes) * BoundedStar::kBlocks / 2);
@@ -92,7 +92,7 @@ TEST_CASE("a result is rounded, and the same at both leaves") {
   packets_of_round(star, 1, 1.001F, 3.003F);
   for (std::uint32_t b = 0; b < BoundedStar::kBlocks; ++b) {
     CAPTURE(b);
-    // 1.001 is 1 in bf16, and 3.003 is 3.
+    // In bf16, 1.001 becomes 1 and 3.003 becomes 3.
     CHECK(star.result(1, 1, b) == (b < kNarrow ? 1.001F + 3.003F : 4));
     CHECK(star.result(2, 1, b) == star.result(1, 1, b));
   }
@@ -103,7 +103,7 @@ TEST_CASE("with carry a contribution that is too small for its type comes later"
   star.learn();
   float sum = 0;
   for (std::uint32_t round = 1; round <= 8; ++round) {
-    // In the block of leaf 1 this one element is 100, so the others are less than half a step.
+    // One element of leaf 1's block is 100, so the others are less than half a step of int8.
     REQUIRE(star.submit(1, round, 0.3F) == job::SubmitResult::kAccepted);
     *star.node(1).at(0, round, kNarrow * 128) = 100;
     REQUIRE(star.submit(2, round, 0) == job::SubmitResult::kAccepted);
@@ -123,7 +123,7 @@ TEST_CASE("what is no number goes as it is, and is no number in the sum") {
     CHECK(packets.types == std::set{WireType::kElements, wire});
     CHECK(std::isnan(star.result(1, 1, kNarrow)));
     CHECK(std::isnan(star.result(2, 1, kNarrow)));
-    // And it is not carried.
+    // The NaN is not carried into the next round.
     packets_of_round(star, 2, 1, 3);
     CHECK(star.result(1, 2, kNarrow) == 4);
   }
@@ -149,7 +149,7 @@ TEST_CASE("a block in a type that its tensors do not have is refused") {
   refuses(push(kNarrow, WireType::kBfloat16, 254));
   refuses(push(kNarrow, WireType::kBfloat16, 510));
   refuses(push(0, WireType::kBfloat16, 256));
-  // Two blocks, of which there is one.
+  // The payload has two blocks, but the round has only one from there on.
   refuses(push(BoundedStar::kBlocks - 1, WireType::kBfloat16, 512));
   const std::uint64_t received = root.job().counters().blocks_received;
   root.deliver(1, push(kNarrow, WireType::kBfloat16, 256).number(200).bytes(), star.now());
