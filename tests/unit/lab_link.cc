@@ -23,7 +23,7 @@ LinkSettings settings_with_rate(std::int64_t bits_per_second) {
   return settings;
 }
 
-/// Whether a count of `n` draws with probability `p` is within four standard deviations.
+/// Whether `count` of `n` draws with probability `p` is within four standard deviations.
 bool is_likely(std::uint64_t count, double n, double p) {
   return std::abs(static_cast<double>(count) - n * p) <= 4 * std::sqrt(n * p * (1 - p));
 }
@@ -32,7 +32,7 @@ bool is_near(double value, double expected, double tolerated_share) {
   return std::abs(value - expected) <= tolerated_share * std::abs(expected);
 }
 
-/// Offers frames one by one, `gap` apart, and returns when those that arrive do.
+/// Offers frames one by one, `gap` apart. Returns the times at which frames arrive.
 std::vector<Instant> arrivals(Link& link, int count, Duration gap, Rng& rng) {
   std::vector<Instant> result;
   for (int i = 0; i < count; ++i) {
@@ -49,7 +49,7 @@ TEST_CASE("a frame takes its time on the wire and the delay") {
   settings.delay = Duration::ms(5);
   Link link(settings);
   Rng rng(1);
-  // 1514 and 24 bytes at 80 ns each; a short frame is padded to 60.
+  // 1514 and 24 bytes at 80 ns each. A short frame is padded to 60 bytes.
   CHECK(link.offer(kStart, kFrame, false, rng).arrivals[0] ==
         kStart + Duration::ns(1538 * 80) + Duration::ms(5));
   const Instant later = kStart + Duration::seconds(1);
@@ -109,7 +109,7 @@ TEST_CASE("jitter spreads the delay evenly and keeps the order") {
   settings.jitter = Duration::ms(4);
   Link link(settings);
   Rng rng(1);
-  // Frames far enough apart that order changes no delay.
+  // The frames are so far apart that the link never delays one to keep their order.
   double sum_ns = 0;
   for (int i = 0; i < kMany; ++i) {
     const Instant sent = kStart + Duration::ms(20) * i;
@@ -151,7 +151,8 @@ TEST_CASE("losses come in bursts of the length that was asked for") {
     lost += is_lost;
     was_lost = is_lost;
   }
-  // The share of time in the bad state is enter / (enter + leave); the mean stay 1 / leave frames.
+  // The share of time in the bad state is enter / (enter + leave). A stay there is 1 / leave frames
+  // in the mean.
   CHECK(is_near(static_cast<double>(lost) / kMany, 0.01 / 0.26, 0.1));
   CHECK(is_near(static_cast<double>(lost) / bursts, 4.0, 0.1));
   LinkSettings half = settings;
@@ -227,7 +228,7 @@ TEST_CASE("what is queued when the rate changes stays as many bytes") {
   const Passage next = link.offer(kStart, kFrame, false, rng);
   REQUIRE(next.arrival_count == 1);
   CHECK(link.queued_bytes(kStart) == 31 * 1538);
-  // It overtakes none of those that were under way at the old rate.
+  // The frame does not overtake the frames that left at the old rate.
   const double at_new = 31 * 1538 * 8 / static_cast<double>(new_rate);
   const double before_it = 30 * 1538 * 8 / 10e6;
   CHECK(is_near((next.arrivals[0] - kStart).to_seconds(), std::max(at_new, before_it), 0.001));

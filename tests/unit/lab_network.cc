@@ -52,7 +52,7 @@ std::vector<Delivery> run(Network& network, Instant until) {
   return result;
 }
 
-/// Every host says something, so that the network knows where everybody is.
+/// Every host sends a frame, so that the network knows where each host is.
 void introduce_all(Network& network) {
   for (std::size_t host = 0; host < network.host_count(); ++host) {
     network.offer(host, kStart - Duration::seconds(4), frame_from(host, kBroadcast));
@@ -61,7 +61,7 @@ void introduce_all(Network& network) {
   network.reset_counters();
 }
 
-/// How long a frame takes from one host to another.
+/// Returns how long a frame takes from one host to another.
 Duration travel(Network& network, std::size_t from, std::size_t to, Instant at = kStart) {
   network.offer(from, at, frame_from(from, mac(to)));
   const auto deliveries = run(network, at + Duration::seconds(100));
@@ -130,7 +130,7 @@ TEST_CASE("a frame that a host sends to itself does not come back") {
 }
 
 TEST_CASE("two senders share the downlink of one receiver") {
-  // 124 bytes with what Ethernet adds: 124 us at 8 Mbit/s.
+  // A frame has 124 bytes with Ethernet's overhead: 124 us at 8 Mbit/s.
   Network network(describe("defaults: {down: {rate: 8 Mbit/s}}\nhosts: [a, b, c]"));
   introduce_all(network);
   network.offer(0, kStart, frame_from(0, mac(2)));
@@ -156,7 +156,8 @@ site_links:
   introduce_all(network);
   CHECK(travel(network, 0, 1) == Duration::ms(1));
   CHECK(travel(network, 1, 0) == Duration::ms(2));
-  // One link of 100 ms, though two others would take 11 ms; and not the one without a delay.
+  // The way is one link of 100 ms, although two others would take 11 ms, and not the link without a
+  // delay.
   CHECK(travel(network, 0, 2) == Duration::ms(100));
   CHECK(travel(network, 2, 0) == Duration::ms(200));
   CHECK(travel(network, 1, 3) == Duration::ms(1010));
@@ -184,9 +185,9 @@ schedule:
   REQUIRE(both.size() == 2);
   CHECK(both[1].at == begin + Duration::ms(2020));
   CHECK(travel(network, 0, 1, begin + Duration::seconds(5)) == Duration::ms(30));
-  // The second change was for one direction.
+  // The second change concerns one direction.
   CHECK(travel(network, 1, 0, begin + Duration::seconds(400)) == Duration::ms(20));
-  // It can be started again.
+  // The schedule can be started again.
   const Instant again = begin + Duration::seconds(600);
   network.start_schedule(again);
   CHECK(network.next_event() == again + Duration::seconds(2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Who may use how much of a node's link, and from when on.
+// How much of a node's link each engine may use, and from when on.
 #include "dataplane/hop/link_budget.h"
 
 #include "dataplane/job/node.h"
@@ -15,13 +15,13 @@ namespace {
 
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 constexpr std::uint64_t kLink = 16'000;
-constexpr std::uint64_t kFloor = 500;  // of each of two engines
+constexpr std::uint64_t kFloor = 500;  // the floor of each of two engines
 
 std::uint64_t rate(const LinkBudget& budget, std::size_t engine) {
   return budget.lease(engine).bits_per_second;
 }
 
-/// Renews `count` times; returns when the last was.
+/// Renews `count` times. Returns the time of the last renewal.
 Instant renew(LinkBudget& budget, Instant now, int count) {
   for (; count > 0; --count) {
     now = now + kLeasePeriod;
@@ -76,7 +76,7 @@ TEST_CASE("what an engine does not want any more is another's within the time of
   const Instant idle_since = now;
   budget.set_demand(1, 0);
   now = renew(budget, now, 1);
-  // It may not have seen that its lease is smaller: the other gets nothing of it yet.
+  // Engine 1 may not have seen its smaller lease yet, so engine 0 gets nothing of it.
   CHECK(rate(budget, 1) == kFloor);
   CHECK(rate(budget, 0) == kLink / 2);
   now = renew(budget, now, 1);

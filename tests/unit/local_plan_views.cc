@@ -10,7 +10,8 @@ using namespace gradplane;
 
 namespace {
 
-/// Node 0 is the root of tree 0, node 7 of tree 1; node 3 relays to 0 for 7; node 5 is outside.
+/// Node 0 is the root of tree 0, and node 7 of tree 1. Node 3 relays from node 7 to node 0. Node 5
+/// is in no tree.
 api::Plan plan() {
   api::Plan p{.epoch = 4, .activation_round = 12, .members = {}, .trees = {}};
   p.members = {{.node = 0, .ranks = {}},
@@ -62,12 +63,13 @@ TEST_CASE("a root has no parent and counts whole subtrees") {
 
 TEST_CASE("a neighbour in several trees is one peer") {
   const job::JobConfig config = seen_by(3);
-  CHECK(config.peers.size() == 2);  // 0 above; 7 below in tree 0 and above in tree 1
+  CHECK(config.peers.size() == 2);  // 0: parent; 7: child in tree 0, parent in tree 1
   CHECK(config.peers[config.trees[1].parent.index()].node == 7);
 }
 
 TEST_CASE("a peer's link is shared evenly by all that send to it") {
-  // To 7 send: 3 (results of tree 0, pushes of tree 1) and 5. To 0: 3 and 5. To 3: 0 and 7.
+  // Nodes 3 (results of tree 0, pushes of tree 1) and 5 send to node 7, nodes 3 and 5 to node 0,
+  // and nodes 0 and 7 to node 3.
   const job::JobConfig config = seen_by(3, {1000, 0, 0, 500, 0, 0, 0, 800});
   for (const hop::PeerConfig& peer : config.peers) {
     CHECK(peer.rates.rate_bits_per_second == (peer.node == 0 ? 500 : 400));
@@ -84,7 +86,8 @@ TEST_CASE("in exchanges a peer's link is shared by those who send it updates, el
     tree.parent[n] = api::kNoNode;
     p.trees.push_back(tree);
   }
-  // To node 1 one node sends in the first step, and two in the second; to node 2 nobody ever does.
+  // One node sends to node 1 in the first step, and two do in the second. No node ever sends to
+  // node 2.
   p.selections = {{.receivers = {{1}, {0}, {}, {}}}, {.receivers = {{1, 3}, {}, {0}, {1}}}};
   job::JobConfig config;
   engine::fill_local_plan(config, p, 0, {60, 60, 60, 60});
@@ -151,8 +154,8 @@ TEST_CASE("every node on an auxiliary route knows it and its neighbours there") 
 
 namespace {
 
-/// Trees with 0, 1, 2 and 3 children at one node: in tree 0 node 0 has 1, 2 and 3; in tree 1 node 1
-/// has 0 and 2, and 2 has 3; tree 2 is a chain.
+/// Trees in which nodes have 0, 1, 2 and 3 children. In tree 0 node 0 has the children 1, 2 and 3.
+/// In tree 1 node 1 has 0 and 2, and node 2 has 3. Tree 2 is a chain.
 api::Plan plan_with_groups() {
   api::Plan p{.epoch = 4, .activation_round = 0, .members = {}, .trees = {}};
   p.members = {{.node = 0, .ranks = {0}},
@@ -223,7 +226,7 @@ TEST_CASE("a node is in the groups of those whose updates it receives together w
   CHECK(updates(0) == std::vector{name(3, 3, 0)});
   CHECK(updates(1) == std::vector{name(0, 1, 0), name(3, 3, 0), name(0, 1, 1)});
   CHECK(updates(3) == std::vector{name(1, 0, 1), name(0, 1, 1)});
-  CHECK(engine::groups_of(p, 7, 3).size() == 3 + 2);  // and those of its parents
+  CHECK(engine::groups_of(p, 7, 3).size() == 3 + 2);  // its own groups and those of its parents
   CHECK(engine::groups_of(p, 7, 9).empty());
   CHECK(engine::local_plan(p, 0, {}, false, true).multicasts_updates);
   CHECK_FALSE(engine::local_plan(p, 0, {}, false, false).multicasts_updates);

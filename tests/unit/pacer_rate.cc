@@ -13,7 +13,7 @@ namespace {
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 constexpr std::size_t kBytes = 1522;
 
-/// Bits that leave in one second by a loop that looks every `nap`.
+/// Returns the bits that leave in one second if the loop looks every `nap`.
 double bits_in_a_second(Pacer& pacer, Duration nap) {
   double bits = 0;
   for (Instant now = kStart; now < kStart + Duration::seconds(1); now = now + nap) {
@@ -68,7 +68,7 @@ TEST_CASE("a pacer that begins has no burst, and one that is late makes up for i
   const Instant late = kStart + Duration::us(500);
   int sent = 0;
   for (; pacer.may_send(late); ++sent) pacer.on_sent(late, kBytes);
-  CHECK(sent >= 3);  // 4.06 blocks in 0.5 ms
+  CHECK(sent >= 3);  // 4.06 blocks are due in 0.5 ms
   CHECK(sent <= 4);
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("the time in which a flow has nothing to send gives it no burst") {
     return sent;
   };
   CHECK(send_all(kStart) == 1);
-  // Blocks waited: it makes up for the time in which nobody looked.
+  // Blocks waited, so the flow makes up for the time in which nobody looked.
   const Instant late = kStart + Duration::us(500);
   CHECK(send_all(late) >= 3);
   flow.on_acked(late, flow.in_flight());
@@ -103,10 +103,10 @@ TEST_CASE("a meter tells what was sent in the last second, and that nothing is a
   Instant now = kStart;
   for (int n = 0; n < 2500; ++n, now = now + Duration::ms(1)) meter.on_sent(now, 1000);
   CHECK(static_cast<double>(meter.bits_per_second(now)) == Approx(8e6).epsilon(0.01));
-  // Twice as much from now on: a second later it is all that counts.
+  // The rate doubles. After a second only the new rate counts.
   for (int n = 0; n < 2500; ++n, now = now + Duration::ms(1)) meter.on_sent(now, 2000);
   CHECK(static_cast<double>(meter.bits_per_second(now)) == Approx(16e6).epsilon(0.01));
-  // Half a second later half of it is more than a second ago.
+  // Half a second later, half of the bytes are more than a second old.
   CHECK(static_cast<double>(meter.bits_per_second(now + Duration::ms(500))) ==
         Approx(8e6).epsilon(0.1));
   CHECK(meter.bits_per_second(now + Duration::seconds(2)) == 0);

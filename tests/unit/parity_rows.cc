@@ -21,7 +21,7 @@ using Block = std::vector<std::byte>;
 
 std::vector<Block> some_blocks(std::size_t count, std::mt19937_64& random) {
   std::vector<Block> blocks(count, Block(kBlockBytes));
-  blocks.back().resize(1 + random() % kBlockBytes);  // the last one of a round may be shorter
+  blocks.back().resize(1 + random() % kBlockBytes);  // the last block of a round may be shorter
   for (Block& block : blocks) {
     for (std::byte& b : block) b = static_cast<std::byte>(random());
   }
@@ -36,7 +36,8 @@ struct Ends {
   ParityTable receiver_table;
 };
 
-/// What a receiver computes that lacks some blocks and gets the rows of `rows`, in this order.
+/// Returns whether a receiver that lacks the blocks `lost` computes them from the rows `rows`, in
+/// this order.
 bool recovers(const std::vector<Block>& blocks, const std::set<std::uint32_t>& lost,
               const std::vector<std::size_t>& rows, std::size_t all_rows) {
   Ends ends(blocks.size());
@@ -82,7 +83,7 @@ TEST_CASE("as many rows as blocks are missing give these blocks, whichever they 
     CAPTURE(draw, count, want);
     dependent += recovers(blocks, lost, rows, hop::kMaxParityRows) ? 0 : 1;
   }
-  // Rows depend on each other in one of 255 draws.
+  // On average the rows of one draw in 255 depend on each other.
   CHECK(dependent < kDraws / 30);
 }
 
@@ -110,7 +111,7 @@ TEST_CASE("a row gives a single block, whichever of the two it is") {
 }
 
 TEST_CASE("the factors of blocks never change") {
-  // Both ends compute them.
+  // Both ends compute the factors, so they may not change between versions.
   CHECK(int{hop::parity_factor(0, 0)} == 128);
   CHECK(int{hop::parity_factor(0, 1)} == 239);
   CHECK(int{hop::parity_factor(1, 0)} == 10);
@@ -197,7 +198,7 @@ TEST_CASE("the share of lost packets follows the gaps in their numbers") {
   send(5100, 20000, 0);
   CHECK(share.share() > 0);
   CHECK(share.share() < hop::kMinParityLoss);
-  // Packets that overtake others lose nothing.
+  // Packets that overtake others are no losses.
   for (std::uint64_t n = 25100; n < 26000; n += 2) {
     share.on_packet(n + 1);
     share.on_packet(n);
@@ -213,7 +214,7 @@ TEST_CASE("rows go behind all blocks of a round, once, and while something is in
   sender.queue_parity(2);
   CHECK(sender.queued() == 2);
   CHECK(sender.copies() == 0);
-  // Block 0 is found lost: it goes first.
+  // Block 0 is found lost, so it goes before the copies.
   const std::uint64_t arrived[] = {0xfe};
   CHECK(sender.on_ack(0, arrived) == 7);
   CHECK(sender.find_lost(1000, Duration::us(200)).blocks == 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Which blocks go to which tree, for every operation, over all small plans.
+// Which blocks each tree carries, for every operation, over all small plans.
 #include <algorithm>
 #include <functional>
 
@@ -42,7 +42,7 @@ Geometry geometry(Operation operation, std::uint32_t elements, std::size_t ranks
   return Geometry::of(said, kBlockBytes, static_cast<std::uint16_t>(ranks));
 }
 
-/// Whether each block belongs to one tree that has room for it, and to no other.
+/// Whether each block belongs to exactly one tree, and each tree has room for its blocks.
 bool covers(const Partition& p, std::uint32_t round, const Geometry& g) {
   std::vector<int> covered(g.blocks);
   for (std::size_t t = 0; t < p.trees(); ++t) {
@@ -55,7 +55,8 @@ bool covers(const Partition& p, std::uint32_t round, const Geometry& g) {
   return std::all_of(covered.begin(), covered.end(), [](int times) { return times == 1; });
 }
 
-/// Whether each byte of the slot lies in one block, and each block in the shard of its rank.
+/// Whether each byte of the slot lies in exactly one block, and each block in the shard of its
+/// rank.
 bool places_all(const Partition& p, const Geometry& g) {
   std::vector<int> bytes(std::size_t{g.elements} * 4);
   const std::size_t shard_bytes = bytes.size() / g.shards;
@@ -71,7 +72,7 @@ bool places_all(const Partition& p, const Geometry& g) {
   return std::all_of(bytes.begin(), bytes.end(), [](int times) { return times == 1; });
 }
 
-/// Whether each shard is in a tree whose root is the shard's host, where there is one.
+/// Whether each shard is in a tree with the shard's host as the root, if there is such a tree.
 bool prefers_roots(const Case& c, const Partition& p, const Geometry& g) {
   for (std::size_t t = 0; t < p.trees(); ++t) {
     const BlockRange range = p.range_of(t, 0, g);
@@ -85,7 +86,7 @@ bool prefers_roots(const Case& c, const Partition& p, const Geometry& g) {
   return true;
 }
 
-/// Rounds without shards, of all sizes.
+/// Whether rounds without shards are divided well, for all numbers of blocks.
 bool divides_slots(const Partition& p, std::size_t ranks, std::size_t max_blocks) {
   for (std::uint32_t round = 0; round < 4; ++round) {
     for (std::uint32_t blocks = 1; blocks <= max_blocks; ++blocks) {
@@ -113,7 +114,7 @@ bool divides_shards(const Case& c, const Partition& p, std::size_t ranks) {
 
 void check(const Case& c) {
   const std::size_t ranks = c.hosts.rank_count();
-  // Room for two blocks of each shard, and a little more.
+  // A slot has room for two blocks of each shard and one more.
   const std::size_t max_blocks = 2 * ranks + 1;
   const Partition p(c.hosts, c.trees, max_blocks);
   const bool slots = divides_slots(p, ranks, max_blocks);
@@ -144,7 +145,7 @@ TEST_CASE("every operation has each block in one tree, over all small plans") {
       for_all(ranks, hosts, [&](const std::vector<std::size_t>& at) {
         const std::vector<std::uint16_t> host_of_rank(at.begin(), at.end());
         for (std::size_t trees = 1; trees <= 3; ++trees) {
-          // A root is a host or has no ranks, and a weight is 1 or 3.
+          // A root is one of the hosts or has no ranks. A weight is 1 or 3.
           for_all(trees, (hosts + 1) * 2, [&](const std::vector<std::size_t>& drawn) {
             std::vector<std::pair<std::uint64_t, std::size_t>> shapes;
             for (const std::size_t d : drawn) {
@@ -161,7 +162,7 @@ TEST_CASE("every operation has each block in one tree, over all small plans") {
 }
 
 TEST_CASE("shards without a root of their own are dealt by the weights of the trees") {
-  // Eight hosts of one rank each; the roots have no ranks.
+  // There are eight hosts of one rank each. The roots have no ranks.
   const Case c = make({0, 1, 2, 3, 4, 5, 6, 7}, 8, {{1, kNone}, {3, kNone}});
   const Partition p(c.hosts, c.trees, 64);
   const Geometry g = geometry(Operation::kReduceScatter, 8, 8);
@@ -179,7 +180,7 @@ TEST_CASE("a host with two trees divides its ranks' shards between them") {
 
 TEST_CASE("a broadcast is whole in the tree of its source while it fits") {
   const Case c = make({0, 1, 2}, 3, {{1, 1}, {1, 0}, {1, kNone}});
-  const Partition p(c.hosts, c.trees, 30);  // so 11 for each tree
+  const Partition p(c.hosts, c.trees, 30);  // 11 blocks for each tree
   const auto blocks_of = [&](std::size_t tree, std::uint32_t round, std::uint16_t source,
                              std::uint32_t blocks) {
     return p
@@ -190,7 +191,7 @@ TEST_CASE("a broadcast is whole in the tree of its source while it fits") {
   for (std::uint32_t round = 0; round < 3; ++round) {
     CHECK(blocks_of(1, round, 0, 11) == 11);
     CHECK(blocks_of(0, round, 1, 11) == 11);
-    CHECK(blocks_of(round, round, 2, 11) == 11);  // no tree has this root: they take turns
+    CHECK(blocks_of(round, round, 2, 11) == 11);  // no tree has this root, so trees take turns
     for (std::size_t t = 0; t < 3; ++t) CHECK(blocks_of(t, round, 0, 12) == 4);
   }
 }

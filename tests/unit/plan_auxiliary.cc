@@ -48,8 +48,8 @@ TEST_CASE("no route helps where the access of one end is the slowest") {
 }
 
 TEST_CASE("the cheapest routes come first and share no relay") {
-  // From 1 to 0 over 2 at 100, and over 3 at 50. The way from 1 to 4 leads over site 2, and from
-  // there 4 is faster. Over 2 itself it would be the same link again.
+  // From 1 to 0, a route over 4 passes site 2 and is faster from there than one over 2. Both would
+  // use the same link from 1 to 2, so only the one over 4 is taken. A route over 3 has 50 Mbit/s.
   Network network = sites(5);
   connect(network, 0, 1, 10 * kMbit, 10 * kMbit);
   connect(network, 1, 2, 100 * kMbit, 100 * kMbit);

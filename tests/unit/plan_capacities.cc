@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What planners of selections take accesses for, out of samples of pairs and a file.
+// The accesses that planners of selections assume, from samples of pairs and from the file.
 #include "control/plan/capacities.h"
 
 #include <cmath>
@@ -25,7 +25,7 @@ RankCapacity access(std::uint64_t up_mbit, std::uint64_t down_mbit) {
   return {up_mbit * kMbit, down_mbit * kMbit};
 }
 
-/// Eight accesses of 100 Mbit/s, but for one, after exchanges between all of them.
+/// Eight accesses of 100 Mbit/s, except for that of `node`, after exchanges between all of them.
 ExchangeLab lab_with(std::size_t node, RankCapacity other) {
   ExchangeLab::Accesses accesses(kNodes, access(100, 100));
   ExchangeLab lab(accesses, kThird, kFreshness);
@@ -72,7 +72,8 @@ TEST_CASE("an uplink is told from a downlink") {
 }
 
 TEST_CASE("an access that gets few updates is as fast as its pairs together") {
-  // The file says that node 2 is slow, so it gets few; but it is not.
+  // The file says that node 2 is slow, so few updates go there. In fact it is as fast as the
+  // others.
   ExchangeLab lab(ExchangeLab::Accesses(kNodes, access(100, 100)), kThird, kFreshness);
   for (api::NodeId n = 0; n < kNodes; ++n)
     lab.request().link_rates.push_back({n, (n == 2 ? 10 : 100) * kMbit});
@@ -107,12 +108,12 @@ TEST_CASE("samples that are old or doubtful count less, and none is the file's w
     return down(capacities_of(lab), 3);
   };
   CHECK(after(30'000) == Approx(20).epsilon(0.05));
-  // Under the plan in force no pair had its turn again.
+  // Under the plan in force no pair has had another turn, so samples do not age.
   CHECK(after(3'000'000) == after(30'000));
   CHECK(capacities_of(lab).is_measured);
   lab.request().sampled_under.reset();
   REQUIRE(after(30'000) < 50);
-  // Of five pairs each counts little, and together they count more.
+  // Each of the five pairs counts little, and together they count more.
   CHECK(after(290'000) > 22);
   CHECK(after(290'000) < 100);
   CHECK(after(300'000) == 100);
@@ -184,7 +185,7 @@ TEST_CASE(
   CHECK(up(capacities, 0) == 50);
   CHECK(down(capacities, 0) == 60);
   CHECK(down(capacities, 1) == 30);
-  CHECK(down(capacities, 2) == 30);  // as the slowest that has a rate
+  CHECK(down(capacities, 2) == 30);  // the rate of the slowest that has one
 }
 
 TEST_CASE("a single pair that is faster than the file's rate shows that the file is wrong") {
@@ -232,7 +233,8 @@ TEST_CASE("the time of an exchange is that of its slowest link, in the mean over
   request.link_rates = {{0, 8 * kMbit}, {1, 8 * kMbit}, {2, 4 * kMbit}};
   request.traffic = {.bytes = 1'000'000, .block_bytes = 1000, .overhead_bytes = 100};
   api::Plan plan = make_plan(request).value();
-  // Node 2 receives two updates of 1.1 MB at 4 Mbit/s; then node 0 sends two at 8.
+  // In step 1 node 2 receives two updates of 1.1 MB at 4 Mbit/s. In step 2 node 0 sends two at 8
+  // Mbit/s.
   plan.selections[0].receivers = {{2}, {2}, {}};
   plan.selections[1].receivers = {{1, 2}, {0}, {}};
   const auto predicted = predict_exchanges(plan, request);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr api::NodeId kNone = api::kNoNode;
 
-/// Seven nodes: agg (0) is the root of both trees, r1 (1) and r2 (2) relay, w3 to w6 train. The
-/// second tree has the relays the other way round.
+/// Seven nodes: agg (0) is the root of both trees, r1 (1) and r2 (2) relay, and w3 to w6 train. In
+/// the second tree the relays are exchanged.
 PlanRequest two_relays() {
   PlanRequest request;
   request.epoch = 3;
@@ -54,7 +54,7 @@ TEST_CASE("a manual plan is the trees that were written down") {
 TEST_CASE("nodes that would pass nothing on are left out") {
   PlanRequest request = two_relays();
   request.trees.pop_back();
-  request.members = {{3, {0}}, {4, {1}}};  // all below r1
+  request.members = {{3, {0}}, {4, {1}}};  // all of them are below r1
   const auto plan = make_plan(request);
   REQUIRE(plan.ok());
   std::vector<api::NodeId> nodes;
@@ -62,7 +62,7 @@ TEST_CASE("nodes that would pass nothing on are left out") {
   CHECK(nodes == std::vector<api::NodeId>{0, 1, 3, 4});
   CHECK(plan.value().trees[0].parent == std::vector<api::NodeId>{kNone, 0, 1, 1});
 
-  // A node that only the other tree needs is a member, without a place in this one.
+  // A node that only the other tree needs is a member, but is not in this tree.
   request.trees.push_back({1, 3, {{4, 2}, {2, 3}}});
   const auto both = make_plan(request);
   REQUIRE(both.ok());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr api::NodeId kNone = api::kNoNode;
 
-/// Four workers, nodes 1 to 4, with a rank each; node 0 may aggregate.
+/// Four workers, nodes 1 to 4, with a rank each. Node 0 may sum.
 PlanRequest four_workers(PlanKind planner, std::vector<api::NodeId> candidates) {
   return {.epoch = 3,
           .activation_round = 17,
@@ -80,7 +80,7 @@ TEST_CASE("sharded over aggregators leaves the others out of an aggregator's tre
 TEST_CASE("shares follow the link rates") {
   PlanRequest request = four_workers(PlanKind::kSharded, {});
   request.link_rates = {{1, 100'000'000'000}, {2, 25'000'000'000}, {3, 50'000'000'000}};
-  auto plan = make_plan(request);  // node 4 has no rate: as slow as the slowest
+  auto plan = make_plan(request);  // node 4 has no rate, so it counts as the slowest
   REQUIRE(plan.ok());
   CHECK(weights(plan.value()) == std::vector<std::uint32_t>{4, 1, 2, 1});
 

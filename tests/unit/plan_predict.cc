@@ -15,12 +15,12 @@ using namespace gradplane::testing;
 
 namespace {
 
-/// 100 Mbit of gradients: 8928 blocks of 1400 bytes and a last one, without overhead.
+/// 100 Mbit of gradients: 8928 blocks of 1400 bytes and a shorter last one, without overhead.
 constexpr Traffic kTraffic = {.bytes = 12'500'000, .block_bytes = 1400, .overhead_bytes = 0};
 constexpr double kBits = 8929 * 1400 * 8.0;
 constexpr double kBlockBits = 1400 * 8.0;
 
-/// Trees over nodes that all have a rank, each given by the parents.
+/// A plan of these trees. All nodes have a rank.
 api::Plan plan_of(const std::vector<api::Tree>& trees) {
   api::Plan plan;
   for (std::size_t n = 0; n < trees.front().parent.size(); ++n)
@@ -57,7 +57,7 @@ TEST_CASE("a star takes as long as its root receives or sends everything") {
   network.nodes[2].name = "hub";
   CHECK(predicted(network, plan_of({{1, 2, {2, 2, kNone, 2}}})).bottleneck == "up of node hub");
   CHECK(star.height == 1);
-  // A block goes up over two accesses, and down over two.
+  // A block passes two accesses on its way up, and two on its way down.
   CHECK(star.latency.to_seconds() == Approx(2 * kBlockBits * (1 / 100e6 + 1 / 200e6)));
   CHECK(star.time == star.transfer + star.latency);
 }
@@ -68,7 +68,7 @@ TEST_CASE("trees share the blocks by their weights") {
     node.access.up_bits_per_s = node.access.down_bits_per_s = 100 * kMbit;
   const api::Plan plan = plan_of({{3, 0, {kNone, 0, 0}}, {1, 1, {1, kNone, 1}}});
   const Prediction prediction = predicted(network, plan);
-  // Node 0 has three quarters of the blocks twice, and the rest once.
+  // Three quarters of the blocks pass the access of node 0 twice, and the rest once.
   CHECK(prediction.transfer.to_seconds() == Approx((2 * 0.75 + 0.25) * kBits / 100e6));
   CHECK(has(prediction.bottleneck, "of node 0"));
 }
@@ -89,7 +89,7 @@ TEST_CASE("an edge loads every link on its way, and the access of both sites") {
   network.sites[0].name = "hub";
   CHECK(predicted(network, star).transfer.to_seconds() == Approx(2 * kBits / 10e6));
   CHECK(predicted(network, star).bottleneck == "down of hub");
-  // What a site only forwards does not pass its access.
+  // Traffic that a site only forwards does not pass its access.
   network.sites[0].access = {};
   network.sites[1].access.up_bits_per_s = 20 * kMbit;
   CHECK(predicted(network, star).transfer.to_seconds() == Approx(kBits / 20e6));
@@ -126,8 +126,8 @@ TEST_CASE("loss sends blocks again and repairs the last ones") {
   for (Link& link : network.links) link.loss_ppm = 10000;
   const Prediction lossy = predicted(network, plan);
   CHECK(lossy.transfer.to_seconds() == Approx(clean.transfer.to_seconds() / 0.99));
-  // 714 blocks are on their way in a round trip. Seven of them are lost at first, and few of those
-  // again. Each attempt takes a round trip and a quarter, in both directions.
+  // 714 blocks are in flight in a round trip. Seven of them are lost at first, and few of those
+  // again. Each attempt takes 1.25 round trips, in both directions.
   const double attempts = (lossy.latency - clean.latency).to_seconds() / (2 * 0.080 * 1.25);
   CHECK(attempts > 1.05);
   CHECK(attempts < 1.08);

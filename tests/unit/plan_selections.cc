@@ -16,7 +16,7 @@ using namespace gradplane::plan;
 
 namespace {
 
-/// Nodes 0 to n - 1 with a rank each.
+/// A request for the nodes 0 to n - 1 with a rank each.
 PlanRequest selective(std::size_t nodes) {
   PlanRequest request;
   request.epoch = 3;
@@ -87,7 +87,8 @@ TEST_CASE("pairs are not left for the last selection, whatever share is wanted")
     return most;
   };
   PlanRequest request = selective(41);
-  // Of 40 others: one, which is less than a fifth of them; 8, which is just that; 12 and 20.
+  // Of the 40 others 1 ppm is less than one node, but no node has fewer than a fifth of them: 8.
+  // The other shares are 8, 12 and 20 nodes.
   for (const auto& [ppm, each] : std::vector<std::pair<std::uint32_t, std::size_t>>{
            {1, 8}, {200'000, 8}, {300'000, 12}, {500'000, 20}}) {
     CAPTURE(ppm);

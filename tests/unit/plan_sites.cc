@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Planners that know the network, on networks whose best plan is plain to see.
+// Planners that know the network, on networks with an obvious best plan.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -36,7 +36,7 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("the best shares of trees keep the busiest resource least busy") {
-  // Two trees over links of their own, and one that uses both of these.
+  // Two trees have a link each, and the third uses both links.
   const std::vector<std::vector<Load>> trees = {{{0, 1.0}}, {{1, 3.0}}, {{0, 1.0}, {1, 3.0}}};
   const Shares shares = min_max_shares(trees, 3);
   CHECK(shares.s_per_bit == Approx(0.75));
@@ -49,7 +49,7 @@ TEST_CASE("the best shares of trees keep the busiest resource least busy") {
 }
 
 TEST_CASE("a tree keeps to its height, even where cheap edges lead further down") {
-  // A hub with dear links to the sites of a ring of cheap ones.
+  // A hub with slow links to the sites of a ring. The links of the ring are fast.
   constexpr std::size_t kRing = 9;
   Network network = sites(kRing + 1);
   std::vector<double> cost;
@@ -120,12 +120,12 @@ TEST_CASE(
   double shares[3] = {};
   for (const api::Tree& tree : plan.trees) {
     shares[tree.root] = tree.weight;
-    std::vector<api::NodeId> parent = {1, 1, 1};  // of 0 and 2 always, and of 1 the root
+    std::vector<api::NodeId> parent = {1, 1, 1};  // 0 and 2 are always below 1
     parent[1] = tree.root;
     parent[tree.root] = api::kNoNode;
     CHECK(tree.parent == parent);
   }
-  // Away from the root: 100 then 100; the slower of 80 and 100; 100 then 80.
+  // Rates from the root down: 100 then 100; the slower of 80 and 100; 100 then 80.
   CHECK(shares[0] / shares[1] == Approx(50.0 / 80.0).epsilon(0.01));
   CHECK(shares[2] / shares[1] == Approx(1 / (1 / 100.0 + 1 / 80.0) / 80.0).epsilon(0.01));
 }
@@ -151,7 +151,7 @@ TEST_CASE("a dead link is as good as none, and what it cuts off is named") {
 }
 
 TEST_CASE("a site that only relays is in the trees that need it, if a node there may sum") {
-  // 0 and 1 meet at 2 only, which has no ranks.
+  // Only site 2, which has no ranks, joins sites 0 and 1.
   Network network = sites(5);
   connect(network, 0, 4, 100 * kMbit, 100 * kMbit);  // a dead end
   connect(network, 0, 2, 100 * kMbit, 100 * kMbit);
@@ -171,7 +171,7 @@ TEST_CASE("a site that only relays is in the trees that need it, if a node there
   CHECK(relayed.prediction->transfer.to_seconds() ==
         Approx(seconds_at(request, 100 * kMbit)).epsilon(1e-3));
   CHECK(direct.prediction->transfer > relayed.prediction->transfer);
-  // A root that an operator names, be it off the best place.
+  // An operator may name a root, even where another site would be better.
   request.root_candidates = {3};
   for (const PlanKind kind : {PlanKind::kPacked, PlanKind::kFapt}) {
     request.planner = kind;
@@ -189,8 +189,8 @@ TEST_CASE("hosts of one site share what is summed there") {
   connect(network, 0, 1, 900 * kMbit, 900 * kMbit);
   const PlanRequest request = request_over(network, PlanKind::kPacked);
   const PlannedTime plan = planned(request);
-  CHECK(plan.plan.trees.size() == 4);  // each with another host that sends on
-  // The busiest host: everything once, and a quarter for three others and for the other site.
+  CHECK(plan.plan.trees.size() == 4);  // in each tree another host sends to the other site
+  // The busiest host sends everything once, and a quarter to three others and to the other site.
   const double busiest = 0.75 + 0.25 * 4;
   CHECK(plan.prediction->transfer.to_seconds() ==
         Approx(busiest * seconds_at(request, 1000 * kMbit)).epsilon(1e-2));
@@ -235,7 +235,8 @@ TEST_CASE("auto keeps the plan in force until another one is worth the switch") 
   request.epoch = 8;
   api::Plan star{7, 40, request.members, {{1, 0, {api::kNoNode, 0, 0}}}, PlanKind::kStar};
   const double best = planned(request).prediction->time.to_seconds();
-  const auto in_force_for = [&](double ratio) {  // a star that takes so much longer than the best
+  // `ratio`: the time under the star over that under the best plan.
+  const auto in_force_for = [&](double ratio) {
     request.in_force = star;
     for (Node* node : {&request.network->nodes[0]})
       node->access.up_bits_per_s = node->access.down_bits_per_s = static_cast<std::uint64_t>(

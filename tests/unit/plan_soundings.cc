@@ -25,9 +25,9 @@ TEST_CASE("links that no tree uses are sounded in both directions") {
   Network network = sites(3);
   connect(network, 0, 1, 20 * kMbit, 20 * kMbit);
   connect(network, 0, 2, 20 * kMbit, 20 * kMbit);
-  connect(network, 1, 2, 20 * kMbit, 0);  // the way back is dead
+  connect(network, 1, 2, 20 * kMbit, 0);  // the opposite direction is dead
   api::Plan plan = star_of(3);
-  plan.soundings = {{0, 1}};  // of an earlier plan
+  plan.soundings = {{0, 1}};  // left from an earlier plan
   add_soundings(plan, network);
   CHECK(plan.soundings == Soundings{{1, 2}});
   network.links.back().bits_per_s = kMbit;
@@ -37,7 +37,7 @@ TEST_CASE("links that no tree uses are sounded in both directions") {
 }
 
 TEST_CASE("a link that edges cross only together with others is sounded") {
-  Network network = sites(3);  // 2 reaches 0 over 1
+  Network network = sites(3);  // site 2 reaches site 0 over site 1
   connect(network, 0, 1, 20 * kMbit, 20 * kMbit);
   connect(network, 1, 2, 20 * kMbit, 20 * kMbit);
   api::Plan plan = star_of(3);
@@ -55,7 +55,7 @@ TEST_CASE("one member sounds for its site: the first that has a neighbour outsid
   connect(network, 0, 2, 20 * kMbit, 20 * kMbit);
   connect(network, 1, 2, 20 * kMbit, 20 * kMbit);
   api::Plan plan = star_of(5);
-  // 0 is the root of 1 and 2, 2 is that of 3, and 3 that of 4.
+  // 0 is the parent of 1 and 2, 2 that of 3, and 3 that of 4.
   plan.trees[0].parent = {api::kNoNode, 0, 0, 2, 3};
   add_soundings(plan, network);
   CHECK(plan.soundings == Soundings{{2, 4}, {4, 2}});
@@ -79,7 +79,8 @@ TEST_CASE("a node sounds few others, and a plan has few soundings") {
   add_soundings(plan, network);
   CHECK(plan.soundings.size() == kMaxSoundings);
   CHECK(validate(plan).ok());
-  // The trees use all links of node 0. No other node is left out, and each is sounded by as many.
+  // The tree uses all links of node 0. All other nodes sound, and all of them are sounded equally
+  // often.
   std::vector<std::size_t> sends(nodes), gets(nodes);
   for (const api::Sounding& sounding : plan.soundings) {
     ++sends[sounding.from];

@@ -15,7 +15,8 @@ namespace {
 
 constexpr api::NodeId kNone = api::kNoNode;
 
-/// Node 7 is the root, node 5 a relay without ranks, nodes 1 and 2 train; node 9 is in no tree.
+/// Node 7 is the root of the first tree, and node 5 a relay without ranks. Nodes 1 and 2 train.
+/// Node 9 is in no tree.
 api::Plan two_levels() {
   api::Plan plan;
   plan.members = {{7, {}}, {5, {}}, {1, {0, 2}}, {2, {1}}, {9, {}}};
@@ -136,7 +137,8 @@ TEST_CASE("what is wrong with an auxiliary route is said by its ends") {
 
 namespace {
 
-/// Nodes 1, 3 and 2 with a rank each, every one the root of the others, and two selections.
+/// Nodes 1, 3 and 2 with a rank each. Each is the root of a tree with the others. There are two
+/// selections.
 api::Plan with_selections() {
   api::Plan plan;
   plan.members = {{1, {0}}, {3, {2}}, {2, {1}}};

@@ -40,7 +40,7 @@ Frame udp_frame(const Frame& payload, std::optional<std::uint16_t> vlan = std::n
   return frame;
 }
 
-/// A datagram to a group, in a frame to the Ethernet address of one.
+/// A datagram to a group, in a frame to the Ethernet address `mac`.
 Frame group_frame(Ipv4 group, const MacAddress& mac) {
   const Frame payload(64);
   const std::size_t headers = udp_headers_bytes(false);
@@ -74,7 +74,7 @@ Frame with(Frame frame, std::size_t offset, int value, bool fix_checksum = true)
   return frame;
 }
 
-// A drop's reason as a number, or -1 for a frame that was accepted.
+// Returns the reason of a drop as a number, or -1 for a frame that was accepted.
 int verdict(const Frame& frame, const FrameFilter& filter = kFilter, ChecksumHints hints = {}) {
   const ParsedFrame parsed = parse_frame(frame, filter, hints);
   return parsed.kind == FrameKind::kDropped ? static_cast<int>(parsed.drop) : -1;
@@ -136,7 +136,7 @@ TEST_CASE("frame: the Ethernet address of a group has the last 23 bits of its ad
 
 TEST_CASE("frame: a datagram to a group is for who has joined it, at this UDP port") {
   constexpr Ipv4 kGroup{0xefc00102};
-  constexpr Ipv4 kTwin{0xef400102};  // with the same Ethernet address
+  constexpr Ipv4 kTwin{0xef400102};  // kGroup and kTwin have the same Ethernet address
   GroupTable groups;
   FrameFilter us = kFilter;
   const Frame frame = group_frame(kGroup, group_mac(kGroup));
@@ -153,7 +153,7 @@ TEST_CASE("frame: a datagram to a group is for who has joined it, at this UDP po
     CHECK(verdict(group_frame(kGroup, kOurMac), us) == reason(PortDrop::kNotForUs));
     CHECK(verdict(group_frame(kGroup, group_mac({0xefc00103})), us) == reason(PortDrop::kNotForUs));
     CHECK(verdict(group_frame(kUs, group_mac(kGroup)), us) == reason(PortDrop::kNotForUs));
-    CHECK(verdict(with(frame, 3, 0xc0), us) == reason(PortDrop::kNotForUs));  // no group of IPv4
+    CHECK(verdict(with(frame, 3, 0xc0), us) == reason(PortDrop::kNotForUs));  // no IPv4 group
   }
   SECTION("nothing but UDP comes to a group") {
     CHECK(verdict(with(frame, 23, 1), us) == reason(PortDrop::kNotForUs));     // ICMP
@@ -171,7 +171,7 @@ TEST_CASE("frame: each thing that is wrong has its reason") {
   SECTION("somebody else's") {
     CHECK(verdict(with(good, 5, 9)) == reason(PortDrop::kNotForUs));
     CHECK(verdict(with(good, 33, 9)) == reason(PortDrop::kNotForUs));
-    CHECK(verdict(with(good, 11, 1)) == reason(PortDrop::kNotForUs));  // from ourselves
+    CHECK(verdict(with(good, 11, 1)) == reason(PortDrop::kNotForUs));  // sent by this port
     Frame broadcast = good;
     std::fill(broadcast.begin(), broadcast.begin() + 6, std::byte{0xff});
     CHECK(verdict(broadcast) == reason(PortDrop::kNotForUs));
@@ -181,15 +181,15 @@ TEST_CASE("frame: each thing that is wrong has its reason") {
     CHECK(verdict(with(good, 14, 0x46)) == reason(PortDrop::kBadHeader));  // options
     CHECK(verdict(with(good, 14, 0x44)) == reason(PortDrop::kBadHeader));  // too short
     CHECK(verdict(with(good, 14, 0x65)) == reason(PortDrop::kBadHeader));  // version
-    CHECK(verdict(with(good, 17, 0x81)) == reason(PortDrop::kBadHeader));  // total over frame
-    CHECK(verdict(with(good, 17, 0x13)) == reason(PortDrop::kBadHeader));  // total under header
+    CHECK(verdict(with(good, 17, 0x81)) == reason(PortDrop::kBadHeader));  // total over the frame
+    CHECK(verdict(with(good, 17, 0x13)) == reason(PortDrop::kBadHeader));  // total under the header
     CHECK(verdict(with(good, 17, 0x1b)) == reason(PortDrop::kBadHeader));  // no room for UDP
     CHECK(verdict(with(good, 20, 0x20)) == reason(PortDrop::kBadHeader));  // more fragments
     CHECK(verdict(with(good, 21, 0x01)) == reason(PortDrop::kBadHeader));  // a later fragment
     CHECK(verdict(with(good, 22, 0x00)) == reason(PortDrop::kBadHeader));  // time to live
     CHECK(verdict(with(good, 26, 0xe0)) == reason(PortDrop::kBadHeader));  // from a multicast
     CHECK(verdict(with(good, 26, 0x7f)) == reason(PortDrop::kBadHeader));  // from 127.77.0.2
-    CHECK(verdict(with(good, 29, 0x01)) == reason(PortDrop::kBadHeader));  // from our address
+    CHECK(verdict(with(good, 29, 0x01)) == reason(PortDrop::kBadHeader));  // from our own address
     CHECK(verdict(with(good, 39, 0x07)) == reason(PortDrop::kBadHeader));  // UDP length
     CHECK(verdict(with(good, 39, 0x6d)) == reason(PortDrop::kBadHeader));  // UDP over IP
   }
@@ -198,7 +198,7 @@ TEST_CASE("frame: each thing that is wrong has its reason") {
     CHECK(verdict(with(good, 100, 0x77)) == reason(PortDrop::kBadChecksum));
     Frame none = with(with(good, 100, 0x77), 40, 0);
     none[41] = std::byte{0};
-    CHECK(verdict(none) == -1);  // a checksum of zero says that there is none
+    CHECK(verdict(none) == -1);  // a UDP checksum of zero means none
   }
   SECTION("what the device says about checksums is believed") {
     const Frame bad = with(good, 100, 0x77);
@@ -306,7 +306,7 @@ TEST_CASE("frame: a device's checksum starts from the pseudo header") {
                        .source = {kPeer, 1000},
                        .destination = {kUs, 2000}};
   write_udp_headers(headers, frame, Payload{payload}, UdpChecksum::kDevice);
-  // What such a device does: sum the UDP header and payload, and store the inverse.
+  // The device sums the UDP header and payload, and stores the inverse.
   Frame whole = headers;
   for (const std::byte b : payload) whole.push_back(b);
   const auto sum = static_cast<std::uint16_t>(
@@ -328,7 +328,8 @@ TEST_CASE("frame: a payload with a tag of its own needs no checksum") {
   CHECK(whole[kEthernetBytes + kIpv4Bytes + 6] == std::byte{});
   CHECK(whole[kEthernetBytes + kIpv4Bytes + 7] == std::byte{});
   whole.insert(whole.end(), payload.begin(), payload.end());
-  // So nobody sees a damaged payload below the tag, and the header has a checksum still.
+  // The port does not see a damaged payload, which its tag protects. The IP header still has a
+  // checksum.
   whole.back() ^= std::byte{1};
   CHECK(parse_frame(whole, kFilter, {}).kind == FrameKind::kUdp);
   whole[kEthernetBytes + 8] ^= std::byte{1};
@@ -344,7 +345,7 @@ TEST_CASE("frame: no bytes make the parser read outside them or accept nonsense"
     for (std::uint32_t flips = random() % 4; flips > 0; --flips) {
       frame[random() % std::min<std::size_t>(frame.size(), 46)] = static_cast<std::byte>(random());
     }
-    // An exact allocation, so that AddressSanitizer sees a read past its end.
+    // The allocation is exact, so AddressSanitizer sees a read past its end.
     const Frame cut(frame.begin(),
                     frame.begin() + static_cast<long>(random() % (frame.size() + 1)));
     const ParsedFrame got = parse_frame(cut, random() % 2 ? kFilter : kTaggedFilter, {});

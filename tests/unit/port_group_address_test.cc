@@ -16,10 +16,10 @@ Ipv4 address_of(const GroupName& name, const GroupRange& range = {}) {
 }
 
 TEST_CASE("group address: every node computes this one") {
-  // SipHash-2-4 of 12345678 00000009 0003 01 under a key of zeros is 8a8ee160965c5cb5.
+  // SipHash-2-4 of 12345678 00000009 0003 01, with a key of zeros, is 8a8ee160965c5cb5.
   CHECK(group_of(kName, {}, kPort) == Group{{0xef475cb5}, kPort});
   CHECK(address_of(kName, {.first = {0xefc04000}, .prefix_length = 20}) == Ipv4{0xefc04cb5});
-  // Of updates, the number of the selection follows: 12345678 00000009 0003 01 02.
+  // In a group of updates the number of the selection follows: 12345678 00000009 0003 01 02.
   GroupName updates = kName;
   updates.selection = 2;
   CHECK(address_of(updates) == Ipv4{0xef47874b});
@@ -37,7 +37,7 @@ TEST_CASE("group address: each part of the name counts") {
   CHECK(is_new([](GroupName& n) { n.epoch = 10; }));
   CHECK(is_new([](GroupName& n) { n.sender = 4; }));
   CHECK(is_new([](GroupName& n) { n.tree = 2; }));
-  // The receivers of updates are not the children that get results.
+  // A group of updates has other members than the group of results.
   CHECK(is_new([](GroupName& n) { n.selection = 0; }));
   CHECK(is_new([](GroupName& n) { n.selection = 7; }));
 }

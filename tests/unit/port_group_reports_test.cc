@@ -18,7 +18,7 @@ constexpr GroupQuery kGeneral{.group = {}, .max_response = Duration::seconds(10)
 constexpr GroupQuery kOldGeneral{
     .version = IgmpVersion::k2, .group = {}, .max_response = Duration::seconds(10)};
 
-/// The reports of a port, and what is on the wire by a time.
+/// The reports of a port, a clock, and the records that are due.
 class Bench {
  public:
   explicit Bench(std::uint64_t seed = 1) : reports(seed) {}
@@ -27,7 +27,7 @@ class Bench {
     std::array<GroupRecord, kMaxGroupRecords> out;
     return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(reports.due(now, out))};
   }
-  /// All that is said until a time, in steps of a tick.
+  /// Runs for `later` in steps of a tick. Returns the records of that time.
   std::vector<GroupRecord> until(Duration later) {
     std::vector<GroupRecord> said;
     for (const Instant end = now + later; now < end; now = now + Duration::ms(1)) {
@@ -41,7 +41,7 @@ class Bench {
   }
   void follow(std::vector<Ipv4> groups) { reports.follow(groups, now); }
   void hear(const GroupQuery& query) { reports.hear(query, now); }
-  /// As follow(), with all tellings gone.
+  /// Calls follow() and waits until all reports have gone.
   void settle(std::vector<Ipv4> groups) {
     follow(std::move(groups));
     until(Duration::seconds(3));
@@ -96,7 +96,7 @@ TEST_CASE("group reports: a general question is answered once for all groups, in
     const Instant asked = bench.now;
     bench.now = bench.reports.next_deadline();
     CHECK(bench.now - asked <= kGeneral.max_response);
-    // In one report, not in one for each.
+    // Both groups are in one report.
     CHECK(bench.due() == Records{{kA, kMember}, {kB, kMember}});
     CHECK(bench.until(Duration::seconds(20)).empty());
   }

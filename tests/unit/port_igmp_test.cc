@@ -41,7 +41,7 @@ Frame old_report(const GroupRecord& record, const FrameFilter& from = us()) {
   return frame;
 }
 
-// As a Linux bridge asks: from no address.
+// A query as a Linux bridge sends it: without a source address.
 Frame general(IgmpVersion version) {
   return version == IgmpVersion::k3
              ? from_hex(
@@ -67,7 +67,7 @@ void refresh(Frame& frame, std::size_t at, std::size_t length, std::size_t field
   std::memcpy(part.data() + field, &sum, sizeof sum);
 }
 
-// With right checksums over a message of this length.
+// Changes a byte and then makes the checksums right, for a message of this length.
 Frame with(Frame frame, std::size_t offset, int value, std::size_t message_bytes = kQuery3Bytes) {
   frame[offset] = static_cast<std::byte>(value);
   refresh(frame, kIp, kMessage - kIp, 10);
@@ -75,14 +75,14 @@ Frame with(Frame frame, std::size_t offset, int value, std::size_t message_bytes
   return frame;
 }
 
-// With a message of another length.
+// Gives the frame a message of another length.
 Frame with_length(Frame frame, std::size_t message_bytes) {
   frame.resize(std::max(frame.size(), kMessage + message_bytes));
   return with(std::move(frame), kIp + 3, static_cast<int>(kMessage - kIp + message_bytes),
               message_bytes);
 }
 
-// A drop's reason as a number, or -1 for a question.
+// Returns the reason of a drop as a number, or -1 for a query.
 int verdict(const Frame& frame, const FrameFilter& filter = us()) {
   const ParsedFrame parsed = parse_frame(frame, filter, {});
   if (parsed.kind == FrameKind::kGroupQuery) return -1;
@@ -102,7 +102,7 @@ Duration response_of(const Frame& frame) {
 }  // namespace
 
 TEST_CASE("igmp: reports as they have to be on the wire") {
-  // To 224.0.0.22, with a time to live of 1 and a router alert.
+  // Reports go to 224.0.0.22, with a time to live of 1 and a router alert.
   CHECK(report({{kGroup, Membership::kJoined}, {kOther, Membership::kLeft}}) ==
         from_hex("01005e000016 020000000001 0800"
                  "46c0 0030 0000 4000 01 02 f9a3 0a4d0001 e0000016 94040000"
@@ -203,7 +203,7 @@ TEST_CASE("igmp: each thing that is wrong has its reason") {
     Frame to_group = about_group();
     std::fill_n(to_group.begin() + kMessage + 4, 4, std::byte{0});
     CHECK(check(with(to_group, kMessage + 8, 2)) == reason(PortDrop::kBadHeader));
-    CHECK(check(with(about_group(), 5, 3)) == reason(PortDrop::kNotForUs));  // by its frame
+    CHECK(check(with(about_group(), 5, 3)) == reason(PortDrop::kNotForUs));  // other MAC address
     CHECK(check(with(good, kIp + 19, 2)) == reason(PortDrop::kNotForUs));    // to 224.0.0.2
     Frame to_us = good;
     std::copy_n(us().mac.bytes.begin(), 6, reinterpret_cast<std::uint8_t*>(to_us.data()));
@@ -214,7 +214,7 @@ TEST_CASE("igmp: each thing that is wrong has its reason") {
     damaged[kMessage + 9] = std::byte{1};
     CHECK(check(damaged) == reason(PortDrop::kBadChecksum));
     damaged = good;
-    damaged[kMessage - 1] = std::byte{1};  // in the options
+    damaged[kMessage - 1] = std::byte{1};  // a byte of the IP options
     CHECK(check(damaged) == reason(PortDrop::kBadChecksum));
     Frame cut(good.begin(), good.begin() + 40);
     CHECK(check(cut) == reason(PortDrop::kBadHeader));
@@ -253,9 +253,9 @@ TEST_CASE("igmp: no bytes make the parser read outside them") {
       const std::size_t at = kIp + random() % (kMessage + kQuery3Bytes - kIp);
       frame[at] = static_cast<std::byte>(random());
     }
-    // Behind right checksums there is more to see.
+    // With right checksums the parser reads further.
     if (random() % 2 != 0) frame = with(std::move(frame), kIp, 0x46);
-    // An exact allocation, so that AddressSanitizer sees a read past its end.
+    // The allocation is exact, so AddressSanitizer sees a read past its end.
     const Frame cut(
         frame.begin(),
         frame.begin() + static_cast<long>(frame.size() - random() % 2 * (random() % 60)));

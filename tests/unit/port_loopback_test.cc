@@ -76,7 +76,7 @@ TEST_CASE("loopback: a full queue of data refuses, counts, and leaves room for c
   REQUIRE(b.value()->queue(0).receive(got) == 5);
   CHECK(number_in(got[0]) == 5);
   CHECK(number_in(got[4]) == 3);
-  // Taken is not given back: there is no room yet.
+  // A datagram that was received takes room until it is released.
   CHECK_FALSE(send_number(a.value()->queue(0), Ipv4{2}, 6));
   b.value()->queue(0).release(std::span(got).first(5));
   CHECK(send_number(a.value()->queue(0), Ipv4{2}, 7));
@@ -154,7 +154,7 @@ TEST_CASE("loopback: a group is who has joined it and has not left, but for the 
     return who;
   };
   CHECK(heard() == std::vector<std::size_t>{1, 3});
-  // A port that is opened again is in no group.
+  // A port that is opened anew is in no group.
   ports[1].reset();
   ports[1] = std::move(network.value()->open(kFive[1]).value());
   CHECK(heard() == std::vector<std::size_t>{3});
@@ -163,7 +163,7 @@ TEST_CASE("loopback: a group is who has joined it and has not left, but for the 
 TEST_CASE("port: what is no group, a group twice, and one group too many are refused") {
   GroupTable table;
   CHECK_FALSE(table.join({.address = {0x0a000001}, .udp_port = 9}));
-  CHECK_FALSE(table.join({.address = {0xe0000001}, .udp_port = 9}));  // to everybody on the link
+  CHECK_FALSE(table.join({.address = {0xe0000001}, .udp_port = 9}));  // all hosts on the link
   CHECK_FALSE(table.join({.address = {0xf0000001}, .udp_port = 9}));
   CHECK_FALSE(table.join({.address = {0xefc00001}, .udp_port = 0}));
   for (std::uint16_t port = 1; port <= kMaxGroups; ++port) {
@@ -209,7 +209,7 @@ TEST_CASE("port: a queue has the UDP port of its number, and queue 0 what is nob
   constexpr Steering kThree{.queue_count = 3, .first_udp_port = 65533};
   CHECK(kThree.queue_of(65533) == 0);
   CHECK(kThree.queue_of(65535) == 2);
-  CHECK(kThree.queue_of(0) == 0);  // it would be the fourth
+  CHECK(kThree.queue_of(0) == 0);  // port numbers wrap around, so 0 would be a fourth queue
   CHECK(kThree.queue_of(65532) == 0);
   CHECK(check(kThree));
   CHECK_FALSE(check(Steering{.queue_count = 4, .first_udp_port = 65533}));

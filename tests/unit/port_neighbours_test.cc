@@ -91,14 +91,14 @@ TEST_CASE("neighbours: who may teach us what") {
   table.learn(Ipv4{0x0a4d0003}, kBroadcastMac, Trust::kForUs, now);
   table.learn(Ipv4{0x0a4d0003}, MacAddress{}, Trust::kForUs, now);
   CHECK(table.known_count() == 1);
-  // A datagram's source proves nothing about where it is.
+  // The source address of a datagram does not prove where that host is.
   table.confirm(kPeer, kMac, now);
   CHECK(*table.resolve(kPeer, now) == kOtherMac);
   table.confirm(Ipv4{0x0a4d0004}, kMac, now);
   CHECK(table.known_count() == 1);
 }
 
-// Runs the clock to `end`, sending to the peer every 100 ms; returns the questions.
+// Runs the clock to `end` and sends to the peer every 100 ms. Returns the ARP queries.
 std::vector<Neighbours::Question> run(Neighbours& table, Duration from, Duration end, bool uses,
                                       bool hears) {
   std::vector<Neighbours::Question> all;
@@ -124,7 +124,7 @@ TEST_CASE("neighbours: a silent one in use is asked alone, then everybody, then 
   REQUIRE(questions.size() == kMaxNeighbourProbes);
   CHECK(questions.front().ask_only == kMac);
   CHECK_FALSE(questions.back().ask_only);
-  CHECK(table.known_count() == 1);  // used until the last answer is overdue
+  CHECK(table.known_count() == 1);  // the entry is used until the last answer is overdue
   run(table, Duration::seconds(33), Duration::seconds(34), false, false);
   CHECK(table.known_count() == 0);
 }
@@ -142,7 +142,7 @@ TEST_CASE("neighbours: one that nobody uses is not asked, and forgotten in the e
   table.learn(kPeer, kMac, Trust::kForUs, at(Duration::ms(0)));
   CHECK(run(table, Duration::ms(0), Duration::seconds(500), false, false).empty());
   CHECK(table.known_count() == 1);
-  // First use after a long silence: asks at once, and sends meanwhile.
+  // The first use after a long silence queries at once, and sends meanwhile.
   CHECK(table.resolve(kPeer, at(Duration::seconds(500))) != nullptr);
   CHECK(due(table, at(Duration::seconds(500))).size() == 1);
   Neighbours other(options());

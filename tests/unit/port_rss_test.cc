@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// RSS that steers by UDP port, with the hash as Microsoft specifies it and all NICs compute it.
+// RSS that steers by UDP port, with the Toeplitz hash of Microsoft's specification.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -13,8 +13,8 @@ using namespace gradplane::port;
 
 namespace {
 
-/// "Verifying the RSS Hash Calculation" (Windows network driver design guide): each bit of the
-/// input that is set adds the 32 bits of the key that begin at its place.
+/// From "Verifying the RSS Hash Calculation" (Windows network driver design guide): each set bit of
+/// the input adds the 32 bits of the key that begin at the same place.
 std::uint32_t toeplitz(std::span<const std::uint8_t> key, std::span<const std::uint8_t> input) {
   const auto bit_of = [](std::span<const std::uint8_t> bytes, std::size_t bit) {
     return bytes[bit / 8] >> (7 - bit % 8) & 1U;
@@ -100,6 +100,6 @@ TEST_CASE("RSS sends what is nobody's to a queue that there is") {
   }
   CHECK(entries[1] == 8);
   CHECK(entries[2] == 8);
-  // What is no UDP has the hash 0, or none, and comes to any queue.
+  // Packets other than UDP have the hash 0 or none, so they come to any queue.
   CHECK(entries[0] == 112);
 }

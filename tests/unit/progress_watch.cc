@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kLimit = Duration::seconds(5);
 constexpr Instant kStart = Instant::from_ns(7'000'000'000'000);
 
-/// Looks as often as a node that is awake does.
+/// Looks for `time` as often as a node that polls. Returns the time then.
 Instant look_for(ProgressWatch& watch, Instant now, Duration time) {
   for (const Instant end = now + time; now < end;) {
     now = now + hop::kLookInterval;
@@ -47,7 +47,7 @@ TEST_CASE("time in which the node did not look counts for nothing") {
     watch.look(now);
     CHECK(watch.quiet() == kLongestStep * (stops + 1));
   }
-  watch.look(now - Duration::seconds(1));  // no clock of ours does this
+  watch.look(now - Duration::seconds(1));  // a clock that runs backwards
   CHECK(watch.quiet() == kLongestStep * 5);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("without a limit nothing is ever stalled") {
 }
 
 TEST_CASE("a round is given up after a dead node is, and before a process group loses patience") {
-  constexpr Duration kGroupTimeout = Duration::seconds(30 * 60);  // torch's
+  constexpr Duration kGroupTimeout = Duration::seconds(30 * 60);  // the default of torch
   CHECK(stall_after(Duration::ms(100)) == kMinStall);
   CHECK(stall_after(Duration::seconds(3)) == Duration::seconds(6));
   for (const config::Option& option : config::options()) {
@@ -89,12 +89,12 @@ TEST_CASE("a question is put once a while, and at every look until it is answere
   CHECK_FALSE(inquiry.is_due(4, now + hop::kAskInterval - Duration::ns(1)));
   now = now + hop::kAskInterval;
   REQUIRE(inquiry.is_due(4, now));
-  CHECK_FALSE(inquiry.is_answered_by(4, hop::clock_us(now)));  // nobody has asked
+  CHECK_FALSE(inquiry.is_answered_by(4, hop::clock_us(now)));  // no question was asked
   inquiry.on_asked(hop::clock_us(now), now);
   CHECK(inquiry.is_due(4, now + hop::kLookInterval));
   inquiry.on_asked(hop::clock_us(now + hop::kLookInterval), now + hop::kLookInterval);
   CHECK(inquiry.unanswered_for() == hop::kLookInterval * 2);
-  // An ack that was made before the first question proves nothing.
+  // An ack from before the first question is no answer.
   CHECK_FALSE(inquiry.is_answered_by(4, hop::clock_us(now) - 1));
   CHECK_FALSE(inquiry.is_answered_by(5, hop::clock_us(now)));
   REQUIRE(inquiry.is_answered_by(4, hop::clock_us(now)));
@@ -113,7 +113,7 @@ TEST_CASE("a settled round's blocks may be sent once more, behind all else") {
   sender.offer_all();
   CHECK_FALSE(sender.repeat(10));
   for (std::uint32_t n = 0; n < 4; ++n) (void)sender.take(n);
-  CHECK_FALSE(sender.repeat(10));  // in flight: it will be sent by itself
+  CHECK_FALSE(sender.repeat(10));  // a block in flight is sent again anyway
   REQUIRE(sender.on_complete() == 4);
   REQUIRE(sender.repeat(12));
   REQUIRE(sender.repeat(12));
@@ -124,7 +124,7 @@ TEST_CASE("a settled round's blocks may be sent once more, behind all else") {
   CHECK(pick.retransmission);
   CHECK(sender.in_flight() == 0);
   CHECK(sender.queued() == 0);
-  // Its result has come: there is nothing left to ask.
+  // The result of block 13 has come, so there is nothing to ask.
   REQUIRE(sender.repeat(13));
   CHECK(sender.on_arrived(13) == 0);
   CHECK(sender.queued() == 0);

@@ -15,7 +15,7 @@ namespace {
 
 const JobKey kKey = *job_key_from_hex("00112233445566778899aabbccddeeff");
 
-/// No field has its default value.
+/// In both messages no field has its default value.
 const JobSettings kOddSettings{
     512, 65536, false, Compensation::kCarry, 3, 800000, 30000000, 5, true, 7, 250, 6, 2};
 

@@ -31,7 +31,7 @@ TEST_CASE("a fixed queue keeps order and refuses what does not fit") {
 }
 
 TEST_CASE("a queue between threads says how much room it surely has") {
-  SpscQueue<int> queue(3);  // rounded up to 4
+  SpscQueue<int> queue(3);  // the capacity is rounded up to 4
   CHECK(queue.room() == 4);
   CHECK(queue.front() == nullptr);
   for (int i = 0; i < 4; ++i) CHECK(queue.push(i));

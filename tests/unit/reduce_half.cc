@@ -16,7 +16,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// The half whose value is nearest, found by trying all of them; ties go to the even pattern.
+/// Returns the half that is nearest to `value`, found by trying all of them. Ties go to the even
+/// pattern.
 std::uint16_t nearest_half_by_search(float value) {
   std::uint16_t best = 0;
   double best_distance = std::numeric_limits<double>::infinity();
@@ -66,11 +67,11 @@ TEST_CASE("fp32 rounds to the nearest half, ties to even") {
   CHECK(float_to_half(65520.0f) == 0x7c00);                    // overflow is infinity
   CHECK(float_to_half(0x1p-25f) == 0x0000);                    // a tie with zero
   CHECK(float_to_half(0x1.000002p-25f) == 0x0001);
-  CHECK(float_to_half(-0x1p-26f) == 0x8000);     // keeps its sign
-  CHECK(float_to_half(0x1.ffep-15f) == 0x0400);  // carries into a normal
+  CHECK(float_to_half(-0x1p-26f) == 0x8000);     // zero keeps the sign
+  CHECK(float_to_half(0x1.ffep-15f) == 0x0400);  // the smallest normal number
   CHECK(float_to_half(-kInfinity) == 0xfc00);
   CHECK(float_to_half(kNan) == 0x7e00);
-  // A NaN whose payload lies in the bits that are cut off must not become infinity.
+  // If all payload bits of a NaN are cut off, it must not become infinity.
   CHECK(float_to_half(std::bit_cast<float>(0x7f800001u)) == 0x7e00);
 
   for (const float value : {0.1f, 3.14159f, 1e-5f, 5.9e-8f, 6.1e-5f, 60000.0f, 1234.5f, -0.7f}) {

@@ -16,7 +16,7 @@ using namespace gradplane::reduce;
 
 namespace {
 
-/// Sums `contributions` of one element as a gathering node does, with the reference kernels.
+/// Reduces `contributions` of one element as a gathering node does.
 template <typename Wire, std::size_t kCount>
 Wire reduce_with(const Kernels& kernels, const std::array<Wire, kCount>& contributions) {
   std::array<std::byte, 8> accumulator{};
@@ -60,11 +60,11 @@ TEST_CASE("integers wrap") {
 }
 
 TEST_CASE("half precision is rounded once, at the end") {
-  // 2048 + 1 is not a half; in half precision 1 would be lost each time, and so be 2048.
+  // No half has the value 2049. In half precision each 1 would be lost, and the sum would be 2048.
   const auto h2048 = std::uint16_t{0x6800};
   const auto h1 = std::uint16_t{0x3c00};
   CHECK(sum(ElementType::kFloat16, std::array{h2048, h1, h1}) == 0x6801);  // 2050
-  // The same for bfloat: 256 + 1 + 1 = 258.
+  // In bfloat: 256 + 1 + 1 = 258.
   const auto b256 = std::uint16_t{0x4380};
   const auto b1 = std::uint16_t{0x3f80};
   CHECK(sum(ElementType::kBfloat16, std::array{b256, b1, b1}) == 0x4381);
@@ -108,7 +108,7 @@ TEST_CASE("the largest, the smallest and the product of each type") {
   CHECK(reduced(kMin, ElementType::kInt64, std::array{-kLarge, kLarge}) == -kLarge);
   CHECK(reduced(kProduct, ElementType::kInt64, std::array{kLarge, std::int64_t{-5}}) ==
         -5 * kLarge);
-  // 1, -2 and 3 as halves and as bfloats.
+  // 1, -2 and 3 as halves, and then as bfloats.
   constexpr std::array<std::uint16_t, 3> kHalves{0x3c00, 0xc000, 0x4200};
   CHECK(reduced(kMax, ElementType::kFloat16, kHalves) == 0x4200);
   CHECK(reduced(kMin, ElementType::kFloat16, kHalves) == 0xc000);
@@ -141,8 +141,8 @@ TEST_CASE("the largest and the smallest do not depend on the order of the contri
 }
 
 TEST_CASE("two contributions at once give the bits of one after the other") {
-  // Bytes of all kinds: numbers, infinities, and what is no number.
-  constexpr std::size_t kCount = 131;  // whole vectors, and some elements more
+  // The bytes contain numbers, infinities and NaNs.
+  constexpr std::size_t kCount = 131;  // whole vectors and some more elements
   std::array<std::byte, kCount * 8> first, second;
   for (std::size_t i = 0; i < first.size(); ++i) {
     first[i] = static_cast<std::byte>(i * 167 + i / 7);

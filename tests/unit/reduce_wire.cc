@@ -42,10 +42,10 @@ bool holds(WireType type, const std::vector<float>& values) {
   return can_hold(type, bytes_of(values), values.size());
 }
 
-/// The largest error that rounding to nearest may make of an element of a block.
+/// Returns the largest error of an element that rounding to nearest may make.
 float most_error(WireType type, float value, float largest) {
   if (type == WireType::kInt8) return largest / 254 * 1.0001F;
-  // A last place has 2^-7 of a bfloat and 2^-10 of a half; the smallest half is 2^-24.
+  // The last place is 2^-7 of a bfloat's value and 2^-10 of a half's. The smallest half is 2^-24.
   if (type == WireType::kBfloat16) return std::abs(value) * 0x1p-8F;
   return std::max(std::abs(value) * 0x1p-11F, 0x1p-25F);
 }
@@ -74,7 +74,7 @@ TEST_CASE("a wire type rounds to nearest, and its error is what is left") {
     INFO(wire_type_name(type));
     for (std::size_t i = 0; i < values.size(); ++i) {
       CHECK(std::abs(error[i]) <= most_error(type, values[i], largest));
-      // Exact: nothing is lost between what went and what is kept.
+      // The sum is exact: rounded value and error are the value.
       CHECK(static_cast<double>(rounded[i]) + error[i] == static_cast<double>(values[i]));
     }
   }
@@ -111,14 +111,14 @@ TEST_CASE("what a wire type would make infinite or nothing goes as it is") {
     CHECK(fitting(type, bytes_of(bad), bad.size()) == WireType::kElements);
   }
   CHECK(holds(WireType::kElements, {kNan, kInfinity}));
-  // The largest half is 65504, and 65520 is half way to the next power of two.
+  // The largest half is 65504. 65520 is half way to the next power of two.
   CHECK(holds(WireType::kFloat16, {65519}));
   CHECK(there_and_back(WireType::kFloat16, {65519}) == std::vector<float>{65504});
   CHECK_FALSE(holds(WireType::kFloat16, {-65520}));
   CHECK(holds(WireType::kBfloat16, {0x1.fefffep127F}));
   CHECK(there_and_back(WireType::kBfloat16, {0x1.fefffep127F}) == std::vector<float>{0x1.fep127F});
   CHECK_FALSE(holds(WireType::kBfloat16, {0x1.ffp127F}));
-  // A scale that is no normal number would be rounded itself.
+  // A subnormal scale would be rounded itself.
   CHECK(holds(WireType::kInt8, {127 * 0x1p-126F}));
   CHECK_FALSE(holds(WireType::kInt8, {127 * 0x1p-127F}));
 }

@@ -21,7 +21,7 @@ std::uint32_t low_half(std::uint64_t number) {
   return static_cast<std::uint32_t>(number);
 }
 
-/// The same, kept as a set of all numbers.
+/// A model of the window that keeps a set of all numbers.
 class Model {
  public:
   bool accept(std::uint64_t number) {
@@ -53,8 +53,8 @@ TEST_CASE("a number is taken once") {
 TEST_CASE("a number is taken while it is in the window") {
   ReplayWindow window;
   CHECK(window.accept(kReplayWindow + 10));
-  CHECK(window.accept(11));        // as far behind as may be
-  CHECK_FALSE(window.accept(10));  // one further
+  CHECK(window.accept(11));        // as far behind as the window allows
+  CHECK_FALSE(window.accept(10));  // one behind the window
   CHECK_FALSE(window.accept(11));
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("a window does what a set of all numbers does") {
   std::mt19937_64 random(GENERATE(1u, 2u, 3u, 4u, 5u));
   ReplayWindow window;
   Model model;
-  // From just before 2^32 on, so that restored halves wrap.
+  // Numbers begin just before 2^32, so that the restored halves wrap around.
   std::uint64_t base = kSpan - 5000;
   REQUIRE(window.accept(base) == model.accept(base));
   for (int step = 0; step < 200'000; ++step) {
@@ -108,7 +108,7 @@ TEST_CASE("the high half of a number is restored from the newest") {
       {0, 1},
       {0, kSpan / 2},
       {1, kSpan / 2 + 1},
-      {5, 0xffff'ffff},  // nothing is before the first span
+      {5, 0xffff'ffff},  // no number is below the first span
       {kSpan - 1, kSpan},
       {kSpan - 1, kSpan + 7},
       {kSpan, kSpan - 1},

@@ -68,7 +68,7 @@ TEST_CASE("a consumer that meets an impossible tail is broken for good") {
     Submission taken{};
     CHECK_FALSE(ring.consumer.pop(taken));
     CHECK(ring.consumer.broken());
-    ring.memory->tail.store(1);  // repentance comes too late
+    ring.memory->tail.store(1);  // a correct tail does not repair the ring
     CHECK_FALSE(ring.consumer.pop(taken));
     CHECK(ring.consumer.empty());
   }

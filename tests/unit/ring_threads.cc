@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Built twice: as it is, and with ThreadSanitizer.
+// Rings between threads. This test is built twice: as it is, and with ThreadSanitizer.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -59,8 +59,8 @@ TEST_CASE("two threads pass every entry once, whole and in order") {
 TEST_CASE("plain memory written before a push is seen after the pop") {
   const auto memory = std::make_unique<RingMemory<Submission>>();
   constexpr std::uint32_t kSlots = 16;
-  // Not atomic: what the arena is. ThreadSanitizer sees a race if an ordering of the ring is
-  // missing.
+  // The slots are not atomic, like those of the arena. If the ring lacks a memory ordering,
+  // ThreadSanitizer sees a race.
   std::uint32_t slots[kSlots] = {};
   std::atomic<std::uint32_t> taken_count{0};
   std::thread producing([&] {
@@ -125,7 +125,7 @@ TEST_CASE("no wake-up is lost between a sleeper and a waker") {
       if (is_asleep(sleeps)) rings.fetch_add(1);
     }
   });
-  // Once asleep only a ring wakes; a lost one would last for ever, so some bound ends the test.
+  // A sleeper wakes only by a ring. If a ring is lost, this bound ends the test.
   const auto bound = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   RingConsumer<Submission> consumer(*memory);
   for (std::uint32_t i = 0; i < kRounds && !lost.load();) {

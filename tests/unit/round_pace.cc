@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How many rounds may begin until the nodes have agreed on another plan.
+// How many rounds may begin before the nodes have agreed on another plan.
 #include "dataplane/job/round_pace.h"
 
 #include "tests/support/catch.h"
@@ -11,9 +11,9 @@ using job::RoundPace;
 namespace {
 
 constexpr Duration kSpan = Duration::seconds(1);
-constexpr std::uint32_t kFirst = 0xffff'fff0;  // numbers wrap around
+constexpr std::uint32_t kFirst = 0xffff'fff0;  // round numbers wrap around
 
-/// `count` rounds, `at_once` of them together every `pause`.
+/// Returns the pace after `count` rounds. Every `pause` another `at_once` rounds are done.
 RoundPace paced(std::uint32_t count, std::uint32_t at_once, Duration pause) {
   RoundPace pace;
   Instant now;
@@ -29,7 +29,7 @@ RoundPace paced(std::uint32_t count, std::uint32_t at_once, Duration pause) {
 
 TEST_CASE("slow rounds have a short way to the next plan") {
   CHECK(paced(100, 1, Duration::seconds(3)).most_in(kSpan) == 2);
-  CHECK(paced(100, 1, Duration::ms(500)).most_in(kSpan) == 4);  // at 0, 500 and 1000 ms
+  CHECK(paced(100, 1, Duration::ms(500)).most_in(kSpan) == 4);  // 0, 500, 1000 ms, and one
   CHECK(paced(100, 1, Duration::ms(400)).most_in(kSpan) == 4);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a root says of each round under bounds: why it closed, and what was missing of whom.
+// A root's report on each round under bounds: its close reason, and the missing blocks of each
+// rank.
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -28,7 +29,8 @@ Loses loses_of_last(std::initializer_list<std::uint32_t> blocks) {
   };
 }
 
-/// The report of round 1, in which nodes 1 and 2 have contributed and the network has lost that.
+/// Returns the report of round 1. Nodes 1 and 2 contributed, and the network lost the packets that
+/// `loses` names.
 RoundReport close_one(BoundedStar& star, const Loses& loses) {
   star.learn();
   REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
@@ -48,7 +50,8 @@ RoundReport close_one(BoundedStar& star, const Loses& loses) {
   return reports[0];
 }
 
-/// `sources` sources of `tensors` tensors of ten blocks each, all of which may lose something.
+/// A gathering of `sources` sources and `tensors` tensors of ten blocks each. Every tensor has a
+/// bound above 0.
 struct Rig {
   Rig(std::size_t sources, std::uint32_t tensors)
       : blocks(10 * tensors), map(geometry(blocks), table(tensors)), bounds(tensors) {
@@ -67,7 +70,8 @@ struct Rig {
     for (std::uint32_t t = 0; t < tensors; ++t) out.push_back({t * 1280, 1280, 0.5F});
     return out;
   }
-  /// All blocks of a source but the first `missing` of each tensor, all at `at`.
+  /// Lets all blocks of a source arrive at `at`, except for the first `missing` ones of each
+  /// tensor.
   void arrive(std::size_t source, const std::vector<std::uint32_t>& missing, Duration at = {}) {
     for (std::uint32_t b = 0; b < blocks; ++b) {
       if (b % 10 < missing[b / 10]) continue;
