@@ -10,7 +10,7 @@
 
 namespace gradplane::config {
 
-/// A small complete cluster; tests add a line or replace one.
+/// The file of a small complete cluster. Tests add a line or replace one.
 inline constexpr std::string_view kBase = R"(node:
   name: a
 port:

@@ -12,7 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/engine_host.h"
 
-/// The job table of a daemon on node w0, without a poll loop: the commands stay in their queue.
+/// The job table of a daemon on node w0, without a poll loop. Commands stay in their queue.
 namespace gradplane::daemon::testing {
 
 inline constexpr std::size_t kRoundBytes = 4096;
@@ -32,7 +32,7 @@ inline config::Config three_nodes() {
   return config;
 }
 
-/// One rank on each of these nodes.
+/// A planner's input with one rank on each of these nodes.
 inline session::PlanInput ranks_on(std::vector<api::NodeId> nodes) {
   session::PlanInput input;
   input.epoch = 3;
@@ -62,7 +62,7 @@ struct JobBench {
     rank.channel = std::move(channel.value().channel);
     ranks.emplace(handle, std::move(rank));
   }
-  /// Rank 0 of three; rank 1 and rank 2 are on the other nodes.
+  /// A job of three ranks with rank 0 here. Ranks 1 and 2 are on the other nodes.
   static session::InstallJob order(std::uint32_t id, std::uint32_t epoch = 1) {
     session::InstallJob order;
     order.job_id = id;
@@ -79,7 +79,7 @@ struct JobBench {
     const Status installed = jobs.install(order(id, epoch), ranks);
     if (!installed) FAIL(installed.error().message);
   }
-  /// The next command, taken out of the queue.
+  /// Takes the next command out of the queue.
   api::Command next() {
     REQUIRE(commands.front() != nullptr);
     const api::Command command = *commands.front();

@@ -16,7 +16,8 @@ inline constexpr std::uint32_t kBlocks = 100;
 inline constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 inline constexpr Duration kRtt = Duration::ms(2);
 
-/// Blocks 0..9 belong to an exact tensor, 10..99 to one that may miss a tenth: nine blocks.
+/// A gathering. Blocks 0..9 belong to an exact tensor, 10..99 to one that may miss a tenth: nine
+/// blocks.
 struct GatherRig {
   explicit GatherRig(aggregate::CloseLimits limits = {.strict_rounds = 0,
                                                       .slack = Duration::ms(30)},
@@ -29,7 +30,7 @@ struct GatherRig {
   }
   static Geometry geometry() { return Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1); }
 
-  /// Blocks [from, to) of a source, all at `at` after the start.
+  /// Lets blocks [from, to) of a source arrive, all at `at` after the start.
   void arrive(std::size_t source, std::uint32_t from, std::uint32_t to, Duration at,
               bool last = false, bool bounded = true) {
     for (std::uint32_t b = from; b < to; ++b) {
@@ -40,7 +41,8 @@ struct GatherRig {
   }
   std::optional<CloseReason> at(Duration time) { return gather->may_close(kStart + time); }
 
-  /// A round in which every source is complete after `duration`: the threshold from then on.
+  /// Passes a round in which every source is complete after `duration`. This is the threshold from
+  /// then on.
   void learn(Duration duration) {
     gather->open({0, kBlocks});
     for (std::size_t s = 0; s < gather->host_count(); ++s) {

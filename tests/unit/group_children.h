@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kBlocks = 256;
 inline constexpr BlockRange kRange{0, kBlocks};
 inline const Instant kNow = Instant::from_ns(1'000'000'000);
 
-/// The edges to the children of one node, and their group, in the round of slot 0.
+/// The edges to the children of a node, and their group, in the round of slot 0.
 struct Children {
   explicit Children(std::size_t count)
       : edges(edges_to(count)), group({.max_blocks = kBlocks}, pointers_to(edges)) {}
@@ -51,7 +51,7 @@ struct Children {
   void offer_all() {
     for (std::uint32_t b = 0; b < kBlocks; ++b) offer(b);
   }
-  /// The group's next block leaves; to how many children it counts as in flight.
+  /// Sends the group's next block. Returns for how many children it is in flight.
   std::size_t send(std::size_t slot = 0) {
     const auto block = group.next(slot);
     if (!block) return 0;
@@ -69,7 +69,8 @@ struct Children {
   static void go_deaf(Group& group, std::size_t child) {
     for (std::uint32_t n = 0; n < kDeafAfter; ++n) group.on_unanswered(group.members()[child]);
   }
-  /// The others have room for the round's next block, and the child has none.
+  /// Returns whether the group goes on without the child, if the others have room for the next
+  /// block and the child has none.
   bool is_left(std::size_t child, bool is_slow, Duration round_trip = Duration::ms(1),
                Instant now = kNow, std::size_t slot = 0) {
     return group.on_waited_for(member(child), slot, round_trip, is_slow, now);

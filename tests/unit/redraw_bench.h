@@ -11,13 +11,13 @@
 #include "tests/support/link_samples.h"
 #include "tests/unit/session_bench.h"
 
-/// A coordinator whose job is redrawn.
+/// A coordinator that redraws the plan of its job.
 namespace gradplane::session::testing {
 
 inline constexpr Duration kEvery = Duration::seconds(5);
 
-/// A planner that needs the network, and gives a star from `root` that takes `then` while the plan
-/// in force takes `now`.
+/// A bench with a planner that needs the network. It returns a star from `root` with the predicted
+/// time `then`, and `in_force` for the plan in force.
 struct RedrawBench : CoordinatorBench {
   RedrawBench() {
     c.planner = [this](const PlanInput& input) -> Result<PlanOffer> {
@@ -35,7 +35,7 @@ struct RedrawBench : CoordinatorBench {
       return offer;
     };
   }
-  /// Says what a link is like, and lets the time go after which a plan may count on it.
+  /// Reports the rate of a link, and lets the time pass until a plan may rely on it.
   void report(std::uint64_t bits_per_s, api::NodeId from = 1, api::NodeId to = 2) {
     REQUIRE(coordinator.on_message(
         to, protocol::ReportLinks{{}, {gradplane::testing::sample_of(from, bits_per_s)}}, now));
@@ -68,7 +68,7 @@ struct RedrawBench : CoordinatorBench {
   Duration price;
 };
 
-/// Its job runs under a star from node 1.
+/// A bench whose job runs under a star from node 1.
 struct RunningBench : RedrawBench {
   RunningBench() : first(ready_job()) { pass(kEvery); }
   std::uint32_t first;

@@ -20,12 +20,12 @@
 #include "control/server/server.h"
 #include "tests/support/catch.h"
 
-/// A server in a folder of its own, and clients that speak to it over real sockets.
+/// A server in a folder of its own. Clients speak to it over real sockets.
 namespace gradplane::server::testing {
 
 using namespace protocol;
 
-/// A folder of its own, removed at the end.
+/// A temporary folder, which is removed at the end.
 class TempFolder {
  public:
   TempFolder() {
@@ -40,14 +40,14 @@ class TempFolder {
     ::rmdir(path_.c_str());
   }
   std::string socket() const { return path_ + "/run/s.sock"; }
-  /// Others may look up what is in it.
+  /// Lets other users open files in the folder.
   void open_to_all() const { REQUIRE(::chmod(path_.c_str(), 0755) == 0); }
 
  private:
   std::string path_;
 };
 
-/// Remembers everything; does what a test wants on a message.
+/// A handler that records all calls, and calls `react` on a message.
 class Recorder : public ConnectionHandler {
  public:
   void on_open(ConnectionId id, const PeerInfo& peer) override {
@@ -87,7 +87,8 @@ class Client {
            static_cast<ssize_t>(text.size());
   }
   bool say(const ClientMessage& message) { return say(encode(message)); }
-  /// What has come: a message, "" for the end, nothing yet: "?". Descriptors go to `fds`.
+  /// Returns the next message, "" at the end of the connection, or "?" if nothing has come.
+  /// Descriptors go to `fds`.
   std::string hear() {
     std::vector<char> text(kMaxSocketMessageBytes + 1);
     iovec data{text.data(), text.size()};
@@ -98,7 +99,7 @@ class Client {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     ssize_t got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
-    // Once, when the server hung up before it had read everything.
+    // The first call fails if the server hung up before it had read everything.
     if (got < 0 && errno == ECONNRESET) got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
     if (got < 0) return errno == EAGAIN ? "?" : "reset";
     if (const cmsghdr* header = CMSG_FIRSTHDR(&message)) {
@@ -134,7 +135,7 @@ struct Bench {
     server = std::move(made.value());
   }
 
-  /// Turns the loop until `done`; a wait that is far too long is a failure.
+  /// Runs the loop until `done`. A wait that is far too long fails the test.
   void until(const std::function<bool()>& done) {
     const Instant end = EventLoop::now() + Duration::seconds(20);
     while (!done()) {
@@ -147,7 +148,7 @@ struct Bench {
     until([&] { return (text = client.hear()) != "?"; });
     return text;
   }
-  /// A client whose hello is done.
+  /// Returns a client after its hello.
   Client open(Role role = Role::kRank) {
     Client client(folder.socket());
     REQUIRE(client.connected);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Clients that pass descriptors: to close what they pass may last as long as they like, and must
-// never be the main thread's work. A server that got it wrong would hang here, for an hour.
+// Clients that pass descriptors. Closing such a descriptor may take as long as the client likes, so
+// the main thread must never do it. A server that does would hang here for an hour.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ namespace {
 
 const std::string kStatus = R"({"type":"status"})";
 
-/// Sends `text` with a descriptor; whether it went. Any thread.
+/// Sends `text` with a descriptor. Returns whether it was sent. Any thread may call it.
 bool send_with_descriptor(int socket, std::string_view text, int passed) {
   iovec data{const_cast<char*>(text.data()), text.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -46,8 +46,8 @@ bool send_with_descriptor(int socket, std::string_view text, int passed) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
-/// One end of a TCP connection over loopback whose close() lasts for seconds: unsent data, and
-/// SO_LINGER. `other` never reads.
+/// Returns one end of a TCP connection over loopback whose close() takes seconds, because of unsent
+/// data and SO_LINGER. `other` never reads.
 ipc::UniqueFd lingering_socket(ipc::UniqueFd& listener, ipc::UniqueFd& other) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -69,7 +69,7 @@ ipc::UniqueFd lingering_socket(ipc::UniqueFd& listener, ipc::UniqueFd& other) {
   return sender;
 }
 
-/// Sockets whose closing would last for an hour.
+/// Sockets whose close() would take an hour.
 class Lingering {
  public:
   ipc::UniqueFd make() {
@@ -89,7 +89,7 @@ std::pair<ipc::UniqueFd, ipc::UniqueFd> socket_pair() {
   return {ipc::UniqueFd(ends[0]), ipc::UniqueFd(ends[1])};
 }
 
-/// A lingering socket, or a socket in whose queue one waits.
+/// Returns a lingering socket, or a socket with one in its receive queue.
 ipc::UniqueFd hostile(Lingering& sockets, bool nested) {
   ipc::UniqueFd lingering = sockets.make();
   if (!nested) return lingering;
@@ -112,14 +112,14 @@ void wait_until(const std::function<bool()>& done) {
   }
 }
 
-/// A server on a kernel that cannot refuse descriptors.
+/// Options of a server on a kernel that cannot refuse descriptors.
 ServerOptions older_kernel() {
   ServerOptions options;
   options.access.refuse_descriptors = false;
   return options;
 }
 
-/// Whether the kernel can refuse them: Linux 6.16.
+/// Whether the kernel can refuse descriptors, as Linux 6.16 can.
 bool kernel_refuses() {
   const auto [one, other] = socket_pair();
   const int off = 0;
@@ -160,7 +160,7 @@ TEST_CASE("a client that passes a descriptor is hung up on, and nothing waits fo
     REQUIRE(::send(client.fd(), "", 0, MSG_NOSIGNAL) == 0);
     REQUIRE(send_with_descriptor(client.fd(), kStatus, lingering.get()));
   }
-  lingering.reset();  // the message alone holds it
+  lingering.reset();  // only the message holds the socket now
   bench.until([&] { return bench.server->connection_count() == 0; });
   CHECK(bench.recorder.messages == 0);
   Client next = bench.open(Role::kOperator);
@@ -180,9 +180,10 @@ TEST_CASE("a server ends although clients that it has not accepted passed descri
   bench.reset();
 }
 
-// What held all threads that close, for an hour: more such sockets than there were threads.
+// There are more such sockets than threads that close. They once kept all of these threads busy for
+// an hour.
 TEST_CASE("what a client has passed is closed at once, however long its sender lets it linger") {
-  wait_until([] { return unclosed_sockets() == 0; });  // of the tests before
+  wait_until([] { return unclosed_sockets() == 0; });  // those of earlier tests
   const std::size_t threads_before = entries("/proc/self/task");
   const std::size_t open_before = entries("/proc/self/fd");
   {
@@ -195,13 +196,13 @@ TEST_CASE("what a client has passed is closed at once, however long its sender l
     }
     wait_until([] { return unclosed_sockets() == 0; });
     wait_until([&] { return entries("/proc/self/task") <= threads_before; });
-    // Nobody released them: their peers, which read nothing, are all that is left.
+    // The peers of the sockets, which read nothing, are the only descriptors left.
     CHECK(entries("/proc/self/fd") == open_before + kHostileSockets);
   }
   CHECK(entries("/proc/self/fd") == open_before);
 }
 
-// The message with the descriptor comes while the server looks whether there is one.
+// The message with the descriptor arrives while the server checks whether there is one.
 TEST_CASE("a descriptor is never received, whenever it comes") {
   Bench bench(older_kernel());
   ipc::UniqueFd ends[2];
@@ -215,7 +216,7 @@ TEST_CASE("a descriptor is never received, whenever it comes") {
     bool sent = false;
     std::thread sender([&] {
       client.say(protocol::StatusRequest{});
-      // Sooner or later, so that it meets every moment of the server's turn.
+      // The delay varies, so the message arrives at each moment of the server's turn.
       std::atomic<int> spin{0};
       while (spin.fetch_add(1) < i * 20) continue;
       sent = send_with_descriptor(client.fd(), kStatus, ends[1].get());

@@ -41,7 +41,7 @@ class TempFolder {
   std::string path;
 };
 
-/// A socket file with a listener that knows nothing of our lock, or (closed) with none.
+/// Makes a socket file. Its listener does not know the lock, or is closed.
 UniqueFd foreign_listener(const std::string& path) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -58,8 +58,8 @@ mode_t mode_of(const std::string& path) {
   return info.st_mode & 0777;
 }
 
-/// Lets a folder hand an access list down to what is made in it: `user` may read and write. False:
-/// the file system has no such lists.
+/// Gives a folder a default access list: `user` may read and write what is created in it. Returns
+/// false if the file system has no access lists.
 bool hand_down_access(const std::string& folder, uid_t user) {
   constexpr __u16 kMay = ACL_READ | ACL_WRITE;
   constexpr auto kNoId = static_cast<__u32>(ACL_UNDEFINED_ID);
@@ -74,7 +74,7 @@ bool hand_down_access(const std::string& folder, uid_t user) {
   return ::setxattr(folder.c_str(), "system.posix_acl_default", &list, sizeof list, 0) == 0;
 }
 
-/// errno of the connect() of a user of one group, 0 when he gets in.
+/// Returns errno of a connect() by this user and group, or 0 if it succeeds.
 int connect_as(uid_t uid, gid_t gid, const std::string& path) {
   return OtherUser(uid, gid,
                    [&] {
@@ -88,7 +88,7 @@ int connect_as(uid_t uid, gid_t gid, const std::string& path) {
       .wait();
 }
 
-/// Why a listener cannot be opened there; empty when it can.
+/// Returns why a listener cannot be opened there, or "" if it can.
 std::string refusal(const std::string& path, const SocketAccess& access = {}) {
   const auto listener = Listener::open(path, access);
   if (!listener.ok()) UNSCOPED_INFO(listener.error().message);
@@ -170,7 +170,7 @@ TEST_CASE("what a dead daemon left is replaced, anything else is left alone") {
 }
 
 TEST_CASE("a path that cannot be is refused with what to do") {
-  // With its last zero the path has one byte too many.
+  // With its terminating zero the path is one byte too long.
   const auto too_long =
       Listener::open("/tmp/" + std::string(sizeof(sockaddr_un::sun_path) - 5, 'x'), {});
   REQUIRE(!too_long.ok());
@@ -251,7 +251,7 @@ TEST_CASE("whom the kernel refuses can see that he must not go on, while that is
     CHECK(mode_of(told) == 0644);
   }
   CHECK(!exists(told));
-  UniqueFd(::open(told.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));  // a killed daemon's
+  UniqueFd(::open(told.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));  // left by a killed daemon
   const auto listener = Listener::open(path, {});
   REQUIRE(listener.ok());
   CHECK(!exists(told));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What one user takes of the server, and what is left for others.
+// How much of the server one user may take, so that something is left for others.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ using namespace gradplane::testing;
 
 namespace {
 
-/// Lets a child wait until its parent lets it go on.
+/// A gate at which a child process waits until its parent opens it.
 class Gate {
  public:
   Gate() {
@@ -28,7 +28,7 @@ class Gate {
     write_ = UniqueFd(ends[1]);
   }
   void open() { write_.reset(); }
-  /// In the child.
+  /// Waits. The child calls it.
   void wait() {
     write_.reset();
     char byte = 0;
@@ -40,12 +40,13 @@ class Gate {
   UniqueFd write_;
 };
 
-/// In a child: as many connections as are wished, some of which are refused.
+/// Opens `count` connections in a child process, until the gate opens. The server refuses some of
+/// them.
 int hold_connections(const std::string& path, std::size_t count, Gate& gate) {
   std::vector<Client> clients;
   while (clients.size() < count) {
     clients.emplace_back(path);
-    if (!clients.back().connected) clients.pop_back();  // the queue is full at the moment
+    if (!clients.back().connected) clients.pop_back();  // the listener's queue is full
   }
   gate.wait();
   return 0;
@@ -69,7 +70,7 @@ TEST_CASE("a user who takes all connections that he gets leaves some for the nex
   constexpr std::size_t kSecond = (kMaxConnectionsOfUsers - kFirst) / 2;
   static_assert(kWished > kFirst && kSecond > 0);
 
-  // What root has is not taken off the shares of others.
+  // Connections of root do not count against the shares of others.
   std::vector<Client> of_root;
   for (int i = 0; i < 64; ++i) of_root.push_back(bench.open());
   Gate first_gate;
@@ -90,7 +91,7 @@ TEST_CASE("a user who takes all connections that he gets leaves some for the nex
   bench.until([&] { return bench.server->connection_count() == 0; });
 }
 
-// All is queued before the first turn, so the count is of turns, not of time.
+// All messages are queued before the first turn, so the test counts turns and not time.
 TEST_CASE("what one user sends is served turn by turn, and another's request soon") {
   Bench bench;
   constexpr int kClients = 100;
@@ -155,11 +156,11 @@ TEST_CASE("a flood of one user holds up no other") {
     return 0;
   });
   bench.until([&] { return bench.recorder.opened.size() == kFlood + 1; });
-  bench.loop->run_once(Duration());  // the kernel forgets who was ready
+  bench.loop->run_once(Duration());  // empties the kernel's list of ready clients
   for (Client& client : flood) REQUIRE(client.say(longest));
   flooded.open();
   char byte = 0;
-  REQUIRE(::read(ready[0], &byte, 1) == 1);  // its request is queued behind all of the flood
+  REQUIRE(::read(ready[0], &byte, 1) == 1);  // the request is queued behind the flood
   bool served = false;
   int before = 0;
   bench.recorder.react = [&](ConnectionId id, const ClientMessage&) {
@@ -170,7 +171,8 @@ TEST_CASE("a flood of one user holds up no other") {
     }
   };
   bench.until([&] { return served; });
-  // The kernel tells of 64 clients a turn, and the flood has one message served in each.
+  // The kernel reports 64 clients in a turn, and the flooding user has one message served in each
+  // turn.
   CHECK(before <= static_cast<int>(kFlood / 64 + 1));
   gate.open();
   bench.until([&] { return other.ended(); });

@@ -189,7 +189,7 @@ struct Pipe {
   UniqueFd ours, theirs;
 };
 
-/// How many messages of one size a socket takes before it blocks.
+/// Returns how many messages of this size a socket takes before it blocks.
 int taken_at_once(std::size_t bytes) {
   Pipe pipe;
   Connection connection(std::move(pipe.ours), Instant());
@@ -198,7 +198,7 @@ int taken_at_once(std::size_t bytes) {
   return taken;
 }
 
-/// Messages of one size until one overflows; how many were queued.
+/// Sends messages of this size until one overflows. Returns how many were queued.
 std::size_t queued_until_overflow(std::size_t bytes) {
   Pipe pipe;
   Connection connection(std::move(pipe.ours), Instant());
@@ -239,7 +239,7 @@ TEST_CASE("a slow reader gets everything in order up to the bound, then loses it
 
 TEST_CASE("descriptors wait with their message for a slow reader, and are not lost or kept") {
   Bench bench;
-  bench.until([] { return unclosed_sockets() == 0; });  // of the tests before
+  bench.until([] { return unclosed_sockets() == 0; });  // those of earlier tests
   const std::size_t before = open_fds();
   {
     Client client = bench.open();

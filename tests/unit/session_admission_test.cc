@@ -27,13 +27,13 @@ std::uint64_t refusals(Cluster& cluster, api::NodeId node, Refusal why) {
   return cluster.hosts[node].manager->refusals()[static_cast<std::size_t>(why)];
 }
 
-/// Keys that no other call of this test gives.
+/// Keys that are unique in this test.
 struct Keys {
   std::uint8_t last = 0;
   protocol::JobKey fresh() { return key_number(++last); }
 };
 
-/// Jobs of one user with their first of two ranks, which wait.
+/// Attaches the first of two ranks of `count` jobs of one user. The jobs wait.
 std::vector<RankHandle> wait_on(Cluster& cluster, Keys& keys, api::NodeId node, std::uint32_t user,
                                 std::size_t count) {
   std::vector<RankHandle> handles;
@@ -44,7 +44,7 @@ std::vector<RankHandle> wait_on(Cluster& cluster, Keys& keys, api::NodeId node, 
   return handles;
 }
 
-/// Jobs of one user that are under way.
+/// Starts `count` jobs of one user that run.
 void run_on(Cluster& cluster, Keys& keys, api::NodeId node, std::uint32_t user, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const RankHandle handle = cluster.attach(node, 0, 1, keys.fresh(), user);
@@ -85,7 +85,7 @@ TEST_CASE("one user never holds every slot of the cluster, from however many nod
   CHECK(waiting(cluster, alice) == Quotas{}.jobs);
   CHECK(cluster.ranks[alice.back()].state == State::kFailed);
   CHECK(has(cluster.ranks[alice.back()].reason, "node n0 coordinates 8 jobs of user 1000 already"));
-  // A node that comes into contact asks a second time.
+  // A node that gets into contact asks a second time, so there may be more refusals.
   CHECK(refusals(cluster, 0, Refusal::kUserJobs) >= kMaxJobs - Quotas{}.jobs);
   CHECK(waiting(cluster, wait_on(cluster, keys, 8, kBob, 1)) == 1);
 }
@@ -110,11 +110,11 @@ TEST_CASE("a user's ranks on a node are bounded, and count until their memory is
   CHECK(has(cluster.refusal, "(quotas.ranks)"));
   CHECK(refusals(cluster, 1, Refusal::kUserRanks) == 1);
   CHECK(cluster.attach(1, 0, 2, key_number(101), kBob) != 0);
-  // What was told that its job is over still has its memory.
+  // A rank whose job has ended still holds its memory.
   cluster.run(Quotas{}.wait + Duration::seconds(10));
   REQUIRE(cluster.ranks[held[0]].state == State::kFailed);
   CHECK(cluster.attach(1, 0, 2, key_number(100), kAlice) == 0);
-  // So has one that has left, and whose process keeps it.
+  // A rank that has left still holds its memory while its process keeps it.
   cluster.detach(held[0], true, true);
   CHECK(cluster.attach(1, 0, 2, key_number(100), kAlice) == 0);
   cluster.hosts[1].manager->memory_freed(held[0]);
@@ -128,7 +128,7 @@ TEST_CASE("a job waits for its ranks for so long and no longer, and then names t
   const std::string named = "waiting for ranks 1 and 3 of 4 to attach";
   SECTION("by the coordinator's clock") {
     cluster.run(Duration::seconds(300));
-    // Who comes and goes does not make it begin anew.
+    // A rank that attaches and leaves does not start the wait anew.
     cluster.detach(cluster.attach(0, 3, 4, key_number(1), kAlice), true);
     cluster.run(Quotas{}.wait - Duration::seconds(301));
     CHECK(cluster.ranks[zero].state == State::kWaiting);
@@ -191,7 +191,7 @@ TEST_CASE("when every slot is taken, the oldest job of the user with the most th
   CHECK(waiting(cluster, bob) == 8);
   CHECK(refusals(cluster, 0, Refusal::kGaveWay) == 1);
 
-  // The users come closer to equal numbers, and there it ends.
+  // Jobs give way only until the users have about as many.
   const auto more = wait_on(cluster, keys, 0, kCarol, 7);
   cluster.run(Duration::seconds(1));
   CHECK(waiting(cluster, more) == 4);
@@ -209,7 +209,7 @@ TEST_CASE("jobs that wait keep none out whose ranks are all there") {
     wait_on(cluster, keys, 1, kBob, 8);
   }
   SECTION("at a node that only sums, which cannot be asked whose jobs wait there") {
-    // Its jobs are not the coordinator's: it hears nothing.
+    // The coordinator does not know the jobs of this node, because no message reaches it.
     cluster.cut = [](api::NodeId a, api::NodeId b) { return a == 2 || b == 2; };
     wait_on(cluster, keys, 2, kAlice, 8);
     wait_on(cluster, keys, 2, kBob, 8);
@@ -223,7 +223,7 @@ TEST_CASE("jobs that wait keep none out whose ranks are all there") {
 }
 
 TEST_CASE("a node takes no slot away for a newcomer whom the coordinator refuses") {
-  // Node 2 sums for all, so what runs and what waits add up to all the slots that one node has.
+  // Node 2 sums for all jobs, so running and waiting jobs together fill its slots.
   Cluster cluster(1, 3, 0, sharded_planner(2));
   Keys keys;
   run_on(cluster, keys, 1, kAlice, Quotas{}.jobs);
@@ -257,7 +257,7 @@ TEST_CASE("no rank holds a slot that it was refused, whenever another one leaves
     const auto others = wait_on(cluster, keys, 0, kAlice, Quotas{}.jobs);
     const auto job = keys.fresh();
     wait_on(cluster, keys, 1, kBob, 1);
-    cluster.run(Duration::seconds(1));  // the nodes are in contact
+    cluster.run(Duration::seconds(1));  // the nodes get into contact
     cluster.attach(1, 0, 3, job, kAlice);
     const RankHandle leaves = cluster.attach(1, 1, 3, job, kAlice);
     cluster.run(Duration::us(pause));
@@ -277,7 +277,7 @@ TEST_CASE("all ranks of a job on a node are of one user") {
   CHECK(has(cluster.refusal, "is of user 1000 on node n1, and rank 1 of user 1001"));
   CHECK(refusals(cluster, 1, Refusal::kNotFitting) == 1);
   CHECK(cluster.attach(1, 1, 3, key_number(1), kAlice) != 0);
-  // Another node may number the same person otherwise.
+  // On another node the same person may have another uid.
   CHECK(cluster.attach(0, 2, 3, key_number(1), kBob) != 0);
   cluster.run(Duration::seconds(1));
   CHECK(cluster.ranks[first].state == State::kReady);

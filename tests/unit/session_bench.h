@@ -13,7 +13,7 @@
 #include "tests/property/session_network.h"
 #include "tests/support/catch.h"
 
-/// One side of the session alone, for tables of messages.
+/// The coordinator or a member alone, for tables of messages.
 namespace gradplane::session::testing {
 
 using namespace gradplane::protocol;
@@ -22,7 +22,7 @@ inline const JobKey kKey = key_number(1);
 inline const Instant kNow = Instant::from_ns(1000);
 
 struct TestConfig : SessionConfig {
-  Planner planner;  // what answers MakePlan
+  Planner planner;  // answers MakePlan
 };
 
 inline TestConfig config(api::NodeId self, api::NodeId coordinator) {
@@ -36,7 +36,7 @@ inline TestConfig config(api::NodeId self, api::NodeId coordinator) {
   return c;
 }
 
-/// The letters of one kind, taken out; other letters are dropped.
+/// Takes the letters of one kind. Other letters are dropped.
 template <typename Message>
 std::vector<std::pair<api::NodeId, Message>> letters(Outbox& outbox) {
   std::vector<std::pair<api::NodeId, Message>> found;
@@ -54,7 +54,7 @@ std::size_t count_actions(Outbox& outbox) {
   return count;
 }
 
-/// Rank 0 here on node 1, rank 1 on node 0; node 0 coordinates.
+/// A plan with rank 0 on this node (1) and rank 1 on node 0. Node 0 coordinates.
 inline Prepare prepare(std::uint32_t attempt, std::uint32_t epoch, std::uint16_t our_rank = 0) {
   const auto other_rank = static_cast<std::uint16_t>(1 - our_rank);
   api::Plan plan;
@@ -71,8 +71,8 @@ struct MemberBench {
   Member member{c, outbox};
 };
 
-/// A coordinator whose planner answers at once, unless `planner_works` is false: then its orders
-/// wait in `orders`.
+/// A coordinator whose planner answers at once. If `planner_works` is false, orders wait in
+/// `orders`.
 class PlannedCoordinator : public Coordinator {
  public:
   PlannedCoordinator(const TestConfig& config, Outbox& outbox)
@@ -113,7 +113,7 @@ struct CoordinatorBench {
     REQUIRE(coordinator.on_message(node, Join{kKey, attempt, kRootUser, 2, std::move(ranks), "job"},
                                    now));
   }
-  /// The same, ready.
+  /// Like prepared_job(), and then makes the job ready.
   std::uint32_t ready_job() {
     const std::uint32_t epoch = prepared_job();
     for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
@@ -121,7 +121,7 @@ struct CoordinatorBench {
     outbox.letters.clear();
     return epoch;
   }
-  /// Rank 0 on node 1, rank 1 on node 2; the epoch of the plan.
+  /// Prepares a job with rank 0 on node 1 and rank 1 on node 2. Returns the epoch of its plan.
   std::uint32_t prepared_job() {
     join(1, 1, {0});
     join(2, 1, {1});

@@ -17,7 +17,7 @@ using State = RankLog::State;
 
 const std::uint32_t kJob = protocol::job_id_of(kKey);
 
-/// Ranks 0..n-1, rank r on node r, all ready.
+/// Attaches ranks 0..n-1, rank r on node r, and waits until all are ready.
 std::vector<RankHandle> ready_job(Cluster& cluster, std::uint16_t world_size) {
   std::vector<RankHandle> handles;
   for (std::uint16_t rank = 0; rank < world_size; ++rank)
@@ -26,7 +26,7 @@ std::vector<RankHandle> ready_job(Cluster& cluster, std::uint16_t world_size) {
   return handles;
 }
 
-/// How many buckets have bounds, by node.
+/// Returns how many buckets have bounds on each node.
 std::vector<std::size_t> known(const Cluster& cluster) {
   std::vector<std::size_t> counts;
   for (const Host& host : cluster.hosts) {
@@ -39,10 +39,11 @@ std::vector<std::size_t> known(const Cluster& cluster) {
 }  // namespace
 
 TEST_CASE("what rank 0 says of its buckets comes back with bounds on every member") {
-  // Node 3 only sums, node 2 coordinates and hosts a rank.
+  // Node 3 only sums. Node 2 coordinates and hosts a rank.
   Cluster cluster(1, 4, 2, sharded_planner(3));
   const std::vector<RankHandle> handles = ready_job(cluster, 3);
-  cluster.describe(handles[1], 1, 3);  // the others say the same; it goes no further
+  // Other ranks describe the same buckets, so their nodes do not forward it.
+  cluster.describe(handles[1], 1, 3);
   cluster.run(Duration::seconds(1));
   CHECK(known(cluster) == std::vector<std::size_t>{0, 0, 0, 0});
   cluster.describe(handles[0], 1, 3);
@@ -100,7 +101,7 @@ TEST_CASE("ten thousand tensors reach everybody over a lossy network, and cost n
   cluster.faults.loss = 0.05;
   cluster.faults.min_delay = Duration::ms(5);
   cluster.faults.max_delay = Duration::ms(10);
-  // Far more frames than may wait for one peer.
+  // These are far more frames than may wait for one peer.
   for (std::uint32_t bucket = 1; bucket <= 4; ++bucket)
     cluster.describe(handles[0], bucket, 10000, 120);
   const bool done = cluster.run(Duration::seconds(60), [&] {
@@ -168,7 +169,7 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
     return any;
   };
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
-  CHECK_FALSE(sent());  // not ready yet
+  CHECK_FALSE(sent());  // the job is not ready yet
   for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
     coordinator.on_message(node, protocol::Prepared{kKey, kEpoch, false, 0}, now);
   coordinator.on_message(2, protocol::DescribeBucket{kKey, kEpoch, part}, now);
@@ -181,7 +182,7 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
   CHECK(sent());
   CHECK_FALSE(sent());
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
-  CHECK_FALSE(sent());  // each bucket once
+  CHECK_FALSE(sent());  // each bucket counts once
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, another}, now);
   CHECK(sent());
   CHECK_FALSE(sent());  // the first one is not sent again

@@ -13,10 +13,10 @@ namespace {
 
 using State = RankLog::State;
 
-constexpr api::NodeId kFirst = 3;  // coordinates at first, and has no part in the job
+constexpr api::NodeId kFirst = 3;  // coordinates at first, and is not a member of the job
 
-/// A job that runs on two nodes, both of which have prepared another plan and wait for word of it.
-/// Its coordinator has not heard that.
+/// A job that runs on two nodes. Both have prepared another plan and wait for its commit. The
+/// coordinator does not know yet that they have.
 struct PreparedJob {
   explicit PreparedJob(std::vector<api::NodeId> nodes) {
     for (std::uint16_t rank = 0; rank < nodes.size(); ++rank)
@@ -36,7 +36,7 @@ struct PreparedJob {
   Cluster cluster{1, 4, kFirst, sharded_planner()};
 };
 
-/// Until some heartbeats are missing, and until the coordinator is lost.
+/// The time until missing heartbeats cause doubt.
 const SessionConfig kDefaults;
 const Duration kDoubt = kDefaults.heartbeat * kHeartbeatsToDoubt;
 const Duration kLittle = Duration::ms(100);
@@ -53,7 +53,7 @@ TEST_CASE("rounds that wait for the word of a dead coordinator do not wait until
   CHECK_FALSE(job.is_held(1));
   CHECK(job.term_of(0) == Term{1, 0});
   CHECK(job.cluster.all_ranks(State::kReady));
-  // And the one that takes over knows since when.
+  // The new coordinator knows since when the old one is silent.
   job.cluster.run(Duration::seconds(9));
   for (const PeerView& peer : job.cluster.hosts[0].manager->peers(job.cluster.now)) {
     REQUIRE(peer.silence);
@@ -75,7 +75,7 @@ TEST_CASE("a coordinator that was silent for too long gives way, and no job is l
 
 TEST_CASE("a coordinator that says something while another one is looked for stays") {
   PreparedJob job({1, 2});
-  job.cluster.crash(0);  // so node 2 waits for it before it chooses node 1
+  job.cluster.crash(0);  // so node 2 waits for node 0 before it chooses node 1
   job.cluster.paused.insert(kFirst);
   job.cluster.run(kDoubt + kLittle);
   CHECK(job.cluster.hosts[2].manager->term().is_searching);

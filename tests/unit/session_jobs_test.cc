@@ -21,7 +21,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Ranks 0..n-1, one on each node from 0 on, all ready.
+/// Attaches ranks 0..n-1, rank r on node r, and waits until all are ready.
 std::vector<RankHandle> ready_job(Cluster& cluster, std::uint16_t world_size) {
   std::vector<RankHandle> handles;
   for (std::uint16_t rank = 0; rank < world_size; ++rank)
@@ -193,7 +193,7 @@ TEST_CASE("a rank that leaves while others stay gives them a grace, then ends th
   const bool another_leaves = GENERATE(false, true);
   cluster.detach(handles[1], true);
   cluster.run(Duration::ms(2000));
-  // The grace is counted from the first one.
+  // The grace counts from the first rank that left.
   if (another_leaves) cluster.detach(handles[2], true);
   cluster.run(Duration::ms(900));
   CHECK(cluster.ranks[handles[0]].state == State::kReady);
@@ -339,7 +339,7 @@ TEST_CASE("datagrams of strangers are counted by reason and change nothing") {
   CHECK(drops(DatagramDrop::kBadTag) == 1);
   manager.on_datagram({}, cluster.now);
   CHECK(drops(DatagramDrop::kTruncated) == 1);
-  // To another node, from a node that there is not, from ourselves.
+  // The datagrams are for another node, from a node that does not exist, and from this node itself.
   std::uint64_t not_for_us = 0;
   for (const auto& [source, destination] : {std::pair{1, 1}, std::pair{2, 0}, std::pair{0, 0}}) {
     Datagram datagram;

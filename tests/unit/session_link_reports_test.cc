@@ -25,7 +25,7 @@ TEST_CASE("a node reports what has changed, and confirms the rest now and then")
   LinkReporter reporter;
   Instant now = kNow;
   std::vector<LinkSample> samples = {sample_of(1, 1000), sample_of(2, 1000), LinkSample{}};
-  CHECK(reporter.select(samples, now).size() == 2);  // of the third one nothing is known
+  CHECK(reporter.select(samples, now).size() == 2);  // the third sample is empty
   now = now + kLinkReportInterval;
   CHECK(reporter.select(samples, now).empty());
   samples[0].bits_per_s = 1099;
@@ -34,12 +34,12 @@ TEST_CASE("a node reports what has changed, and confirms the rest now and then")
   samples[1].bits_per_s = 2000;
   CHECK(reporter.select(std::vector{samples[0]}, now).size() == 1);
   now = now + kLinkReportInterval - Duration::ms(1);
-  CHECK(reporter.select(samples, now).empty());  // too early
+  CHECK(reporter.select(samples, now).empty());  // too early after the last report
   now = now + Duration::ms(1);
   CHECK(reporter.select(samples, now) == std::vector{samples[1]});
   now = now + kLinkConfirmAfter;
   samples[0].rate_age_ms = samples[0].rtt_age_ms = samples[0].loss_age_ms = 60000;
-  CHECK(reporter.select(samples, now) == std::vector{samples[1]});  // measured again
+  CHECK(reporter.select(samples, now) == std::vector{samples[1]});  // the only one measured again
   now = now + kLinkReportInterval;
   CHECK(reporter.select(samples, now).empty());
   reporter.forget();
@@ -74,7 +74,7 @@ TEST_CASE("a coordinator keeps so many samples, and makes room for new ones") {
   }
   CHECK(refused > 0);
   CHECK(reports.samples(kNow).size() == kMaxLinkSamples);
-  // What is old makes room.
+  // Old samples make room for new ones.
   const Instant later = kNow + kLinkSampleKept;
   CHECK(reports.add(1, ReportLinks{{}, {sample_of(900, 1)}}, kMaxNodes, later) == 0);
   CHECK(reports.samples(later).size() == 1);
@@ -88,11 +88,11 @@ TEST_CASE("reports have settled when no rate leaps any more, or after a bounded 
     sample.is_lower_bound = is_lower_bound;
     CHECK(reports.add(2, ReportLinks{{}, {sample}}, 3, now) == 0);
   };
-  report(1000);  // the first of a link is no leap
+  report(1000);  // the first sample of a link is no change
   CHECK(reports.settled_at() < now);
   report(1200);
   report(1000, true);
-  report(500, true);  // a lower bound says nothing of a rate below it
+  report(500, true);  // a lower bound does not exclude higher rates
   CHECK(reports.settled_at() < now);
   report(1000);
   CHECK(reports.settled_at() == now + kReportsCalm);

@@ -28,7 +28,7 @@ Bytes message_of(std::size_t size, std::uint8_t seed) {
   return bytes;
 }
 
-/// Two links and what flies between them.
+/// Two links and the datagrams between them.
 struct Pair {
   Pair() { restart_a(11), restart_b(22); }
 
@@ -61,7 +61,7 @@ struct Pair {
     const DatagramDrop drop = decode_datagram(test_key(), bytes, datagram);
     return drop == DatagramDrop::kCount ? link.receive(datagram, at) : drop;
   }
-  /// Delivers what flies and what that sets off; both hear everything unless deaf.
+  /// Delivers all datagrams and the answers to them. A side that is deaf gets none.
   void exchange() {
     collect();
     while (!to_a.empty() || !to_b.empty()) {
@@ -110,7 +110,7 @@ struct Pair {
   Heard heard_by_a, heard_by_b;
 };
 
-/// One side has watched the other for a second, so they are connected.
+/// A pair that is connected, because one side has watched the other for a second.
 struct WatchedPair : Pair {
   WatchedPair() {
     a->set_watched(true, now);
@@ -215,7 +215,8 @@ TEST_CASE("silence of a watched peer is reported once, and its return too") {
   pair.b_deaf = false;
   pair.run(Duration::seconds(1));
   CHECK(pair.heard_by_a.connected == 2);
-  // Whom the other side gave up must know it: nothing of the old conversation goes on.
+  // A side that the other one gave up must learn it, because nothing of the old conversation goes
+  // on.
   REQUIRE(pair.heard_by_b.lost.size() == 1);
   CHECK(pair.heard_by_b.lost[0].find("restarted") != std::string::npos);
 }
@@ -306,7 +307,7 @@ TEST_CASE("recorded datagrams do not keep a dead peer alive") {
   const bool all = GENERATE(true, false);
   if (!all) pair.recorded_to_a = {pair.recorded_to_a.back()};
 
-  pair.b.emplace(Pair::config(1, 33), pair.now);  // stays silent: nobody there wants contact
+  pair.b.emplace(Pair::config(1, 33), pair.now);  // stays silent, because it does not watch a
   pair.b_deaf = true;
   for (int second = 1; second <= 10; ++second) {
     INFO("second " << second);
@@ -326,7 +327,8 @@ TEST_CASE("recorded datagrams do not stretch the round trip") {
   pair.b->set_watched(true, pair.now);
   pair.run(Duration::seconds(1));
   pair.tapped = false;
-  // To a restarted peer they speak of its past; it answers, with an old echo and its new name.
+  // A restarted peer gets datagrams for its earlier incarnation. It answers with an old echo and
+  // its new incarnation.
   if (GENERATE(false, true)) {
     pair.restart_a(44);
     pair.a->set_watched(true, pair.now);
@@ -363,7 +365,7 @@ TEST_CASE("what speaks to nobody yet, and proves nothing, opens no conversation"
   for (std::uint8_t i = 0; i < 5; ++i) pair.a->send(message_of(10, i), pair.now);
   pair.run(Duration::seconds(1));
   REQUIRE(pair.heard_by_b.messages.size() == 5);
-  // As it was before it heard anything; what was said to it then comes again.
+  // The link is as it was before it heard anything. The recorded datagrams come again.
   pair.restart_b(22);
   for (const Bytes& bytes : pair.recorded_to_b)
     CHECK(Pair::give(*pair.b, bytes, pair.now) != DatagramDrop::kCount);

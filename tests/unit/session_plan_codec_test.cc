@@ -34,7 +34,7 @@ bool same(const api::Plan& a, const api::Plan& b) {
                     });
 }
 
-/// `nodes` members with one rank each, `trees` stars.
+/// A plan of `nodes` members with one rank each and `trees` stars.
 api::Plan stars(std::size_t nodes, std::size_t trees) {
   api::Plan plan;
   plan.epoch = 5;
@@ -111,7 +111,7 @@ TEST_CASE("selections come through, the most there can be included, and are chec
     CAPTURE(members);
     std::mt19937 random(static_cast<unsigned>(members));
     api::Plan plan = stars(members, members);
-    std::swap(plan.members.front(), plan.members.back());  // members need not ascend, receivers do
+    std::swap(plan.members.front(), plan.members.back());  // only receivers ascend
     plan.selections.resize(kMaxSelections);
     for (api::Selection& selection : plan.selections) {
       for (const api::Member& sender : plan.members) {
@@ -237,7 +237,7 @@ TEST_CASE("a plan with anything wrong in it is refused") {
 }
 
 TEST_CASE("trees of one network take some bits for each parent") {
-  // Each node is next to those with numbers near its own, as in a grid.
+  // Nodes are neighbours of nodes with similar numbers, as in a grid.
   constexpr std::size_t kNodes = 1000;
   constexpr std::size_t kTrees = 8;
   constexpr std::size_t kNear = 4;
@@ -251,7 +251,7 @@ TEST_CASE("trees of one network take some bits for each parent") {
   }
   const auto bytes = encode_plan(plan);
   REQUIRE(bytes.ok());
-  CHECK(bytes.value().size() < kNodes * kTrees);  // and not twice as many
+  CHECK(bytes.value().size() < kNodes * kTrees);  // one byte for each parent would be more
   const auto back = decode_plan(bytes.value());
   REQUIRE(back.ok());
   CHECK(same(plan, back.value()));
@@ -261,18 +261,18 @@ namespace {
 
 struct Odd {
   std::uint32_t root = 0;
-  std::uint32_t first_parent = 5;  // of five members: none
-  std::uint32_t neighbour = 0;     // by which the first member names its parent in the second tree
+  std::uint32_t first_parent = 5;  // the place behind five members: no parent
+  std::uint32_t neighbour = 0;     // codes the first member's parent in the second tree
 };
 
-/// A plan of five members and two stars, bit by bit.
+/// Writes a plan of five members and two stars, bit by bit.
 std::vector<std::byte> raw_plan(const Odd& odd) {
   constexpr unsigned kPlaceBits = 3;
   BitWriter out;
   for (const std::uint32_t number : {1U, 0U}) out.write(number, 32);  // epoch and round
   out.write(0, 3);                                                    // star
   out.write(5, 11);
-  for (int m = 0; m < 5; ++m) out.write(1, 1);  // the next node with the next rank
+  for (int m = 0; m < 5; ++m) out.write(1, 1);  // a flag: the next node has the next rank
   out.write(2, 7);
   for (int t = 0; t < 2; ++t) {
     out.write(1, 32);  // weight
@@ -282,7 +282,7 @@ std::vector<std::byte> raw_plan(const Odd& odd) {
       out.write(odd.first_parent, kPlaceBits);
       for (int m = 1; m < 5; ++m) out.write(0, kPlaceBits);
     } else {
-      out.write(odd.neighbour, kPlaceBits);  // none, or one of four
+      out.write(odd.neighbour, kPlaceBits);  // no neighbour, or one of four
       for (int m = 1; m < 5; ++m) out.write(0, 1);
     }
   }
@@ -296,7 +296,7 @@ std::vector<std::byte> raw_plan(const Odd& odd) {
 
 namespace {
 
-/// A plan of so many members and one star, bit by bit, with empty selections.
+/// Writes a plan of so many members and one star, bit by bit, with empty selections.
 std::vector<std::byte> raw_star(std::uint32_t members, std::uint32_t selections) {
   const auto place_bits = static_cast<unsigned>(std::bit_width(members));
   BitWriter out;
@@ -306,7 +306,7 @@ std::vector<std::byte> raw_star(std::uint32_t members, std::uint32_t selections)
   for (std::uint32_t m = 0; m < members; ++m) out.write(1, 1);
   out.write(1, 7);
   out.write(1, 32);  // weight
-  // The root, and two runs: the root's parent is nobody, that of the others the root.
+  // The root and two runs of parents: the root has no parent, and the others have the root.
   for (const std::uint32_t place : {0U, 2U, 1U, members, members - 1, 0U})
     out.write(place, place_bits);
   out.write(0, 16);  // routes
@@ -332,12 +332,12 @@ TEST_CASE("a place behind the last member is refused") {
   REQUIRE(plan.ok());
   CHECK(encode_plan(plan.value()).value() == raw_plan({}));
   CHECK(plan.value().trees[1].parent == plan.value().trees[0].parent);
-  CHECK_FALSE(decode_plan(raw_plan({.root = 5})).ok());  // none
+  CHECK_FALSE(decode_plan(raw_plan({.root = 5})).ok());  // no member
   CHECK_FALSE(decode_plan(raw_plan({.root = 6})).ok());
   CHECK_FALSE(decode_plan(raw_plan({.first_parent = 6})).ok());
   CHECK_FALSE(decode_plan(raw_plan({.neighbour = 6})).ok());
   CHECK_FALSE(decode_plan(raw_plan({.neighbour = 7})).ok());
-  std::vector<std::byte> filled = raw_plan({});  // 218 bits and six zeros
+  std::vector<std::byte> filled = raw_plan({});  // 218 bits and six padding zeros
   filled.back() |= std::byte{1};
   CHECK_FALSE(decode_plan(filled).ok());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A further plan of a job that runs, message by message, at the coordinator.
+// Another plan for a job that runs, message by message, at the coordinator.
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,20 +16,21 @@ using namespace gradplane::session::testing;
 
 namespace {
 
-/// A coordinator whose job runs with rank 0 on node 1 and rank 1 on node 2; node 0 has no rank.
+/// A coordinator with a running job: rank 0 on node 1, rank 1 on node 2, no rank on node 0.
 struct RunningCoordinator : CoordinatorBench {
   RunningCoordinator() : first(ready_job()) {}
   void say(api::NodeId from, const NodeMessage& message) {
     REQUIRE(coordinator.on_message(from, message, now));
   }
-  /// An operator on node 2 asks; the epoch that is prepared.
+  /// An operator on node 2 asks for a plan. Returns the epoch that is prepared.
   std::uint32_t ask(const std::vector<std::uint16_t>& roots = {1}) {
     outbox.letters.clear();
     say(2, Replan{kKey, 9, PlanKind::kStar, roots});
     return first + 1;
   }
-  /// The plan that is prepared, whose root is node 0, takes effect, and the next one takes the root
-  /// back to node 1. Node 0 has no ranks, so it still holds the first of them.
+  /// The prepared plan with node 0 as its root takes effect. The next plan has the root on node 1
+  /// again. Node 0 has no ranks, so it does not know when the first plan has ended and still holds
+  /// it.
   void replan_without_node_0(std::uint32_t epoch) {
     for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
       say(node, Prepared{kKey, epoch, node != 0, 64});
@@ -66,7 +67,7 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("the planner knows the plan in force, and people hear what is said of a plan") {
   RunningCoordinator bench;
   std::vector<std::uint32_t> in_force;
-  std::vector<std::uint32_t> asked_for;  // random selections are drawn from it
+  std::vector<std::uint32_t> asked_for;  // epochs, which seed random selections
   bench.c.planner = [&](const PlanInput& input) {
     REQUIRE(input.in_force);
     asked_for.push_back(input.epoch);
@@ -121,14 +122,14 @@ TEST_CASE("the coordinator commits a further plan for the latest horizon, and an
 
 TEST_CASE("the coordinator ignores and counts answers that it does not await") {
   RunningCoordinator bench;
-  bench.ignores(1, Prepared{kKey, bench.first, true, 1});  // committed long ago
+  bench.ignores(1, Prepared{kKey, bench.first, true, 1});  // this plan was committed before
   bench.ignores(1, PlanRefused{kKey, bench.first, "x"});
   bench.ignores(1, PlanEnded{kKey, bench.first});
   const std::uint32_t epoch = bench.ask();
-  bench.ignores(0, Prepared{kKey, epoch, true, 500});  // has no part
+  bench.ignores(0, Prepared{kKey, epoch, true, 500});  // node 0 is not a member
   bench.ignores(0, PlanRefused{kKey, epoch, "x"});
   bench.ignores(1, Prepared{kKey, epoch + 1, true, 500});
-  bench.ignores(1, PlanEnded{kKey, bench.first});  // not committed
+  bench.ignores(1, PlanEnded{kKey, bench.first});  // the plan is not committed
   bench.say(1, Prepared{kKey, epoch, true, 70});
   bench.ignores(1, Prepared{kKey, epoch, true, 500});
   bench.say(2, Prepared{kKey, epoch, true, 80});
@@ -237,7 +238,7 @@ TEST_CASE("a plan that was refused is no decision for it, and the refusal is kep
   SECTION("by a node") {
     bench.say(0, PlanRefused{kKey, epoch, "node n0: no memory"});
     CHECK(decision() == stays("sharded") + "node n0: no memory");
-    // The next one that comes is the decision.
+    // The next plan that succeeds replaces this decision.
     const std::uint32_t next = bench.ask({2}) + 1;
     for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
       bench.say(node, Prepared{kKey, next, true, 64});
@@ -296,7 +297,8 @@ TEST_CASE("nodes without ranks are told when a plan has ended, and when they may
     CHECK(ends[0].second.epoch == epoch);
     bench.say(0, PlanEnded{kKey, epoch});
   }
-  // Only now, because those that had not ended may have needed its answers.
+  // The node is dismissed only now, because nodes that had not ended the plan before may have
+  // needed its answers.
   const auto dismissed = letters<Dismiss>(bench.outbox);
   REQUIRE(dismissed.size() == 1);
   CHECK(dismissed[0].first == 0);

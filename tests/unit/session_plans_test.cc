@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A further plan of a job that runs, message by message, at a member: in order, late, twice, lost,
+// Another plan for a job that runs, message by message, at a member: in order, late, twice, lost,
 // refused.
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t kFirst = 5;
 
-/// Another plan for the job of prepare(): rank 0 on this node 1, rank 1 on node 0.
+/// Another plan for the job of prepare(): rank 0 on this node (1), rank 1 on node 0.
 Prepare further(std::uint32_t epoch) {
   Prepare m = prepare(0, epoch);
   m.first_epoch = kFirst;
@@ -41,7 +41,7 @@ struct RunningMember : MemberBench {
     outbox.letters.clear();
     outbox.actions.clear();
   }
-  /// Nothing is done about a message, but it is counted.
+  /// Checks that the member ignores and counts a message.
   void ignores(const NodeMessage& message) {
     const std::uint64_t before = outbox.stale_plan_messages;
     outbox.actions.clear();
@@ -152,7 +152,7 @@ TEST_CASE("a member answers a further plan when its engine has, and switches on 
   REQUIRE(ended.size() == 1);
   CHECK(ended[0].second.epoch == kFirst);
   CHECK(bench.member.views().at(0).plan_change.empty());
-  // The job is still named by its first epoch.
+  // The first epoch still names the job.
   bench.member.on_message(Finished{kKey, kFirst}, kNow);
   CHECK(count_actions<RemoveJob>(bench.outbox) == 1);
 }
@@ -161,14 +161,14 @@ TEST_CASE("a member ignores and counts what comes twice, late or out of order ab
   RunningMember bench;
   bench.ignores(prepare(0, kFirst));  // the first plan once more
   bench.ignores(Commit{kKey, kFirst, 0});
-  bench.ignores(Commit{kKey, 6, 100});  // not prepared
+  bench.ignores(Commit{kKey, 6, 100});  // epoch 6 is not prepared
   bench.ignores(Abort{kKey, 6, "x"});
   bench.ignores(Abort{kKey, kFirst, "x"});
-  bench.ignores(EndPlan{kKey, kFirst});  // it is in force
+  bench.ignores(EndPlan{kKey, kFirst});  // this plan is in force
   bench.ignores(Dismiss{kKey, kFirst});
   bench.member.on_message(further(6), kNow);
   bench.ignores(further(6));
-  bench.ignores(Commit{kKey, 6, 100});  // before our own answer
+  bench.ignores(Commit{kKey, 6, 100});  // before this node has answered
   bench.ignores(Commit{kKey, 7, 100});
   bench.member.on_plan_prepared(bench.kId, 7, 1);  // another epoch
   bench.member.on_plan_prepared(bench.kId + 1, 6, 1);
@@ -183,7 +183,7 @@ TEST_CASE("a member ignores and counts what comes twice, late or out of order ab
   bench.ignores(Abort{kKey, 6, "x"});
   bench.ignores(further(6));
   bench.ignores(further(kFirst));
-  bench.member.on_plan_ended(bench.kId, 6);  // it is in force
+  bench.member.on_plan_ended(bench.kId, 6);  // this plan is in force
   bench.member.on_plan_ended(bench.kId, 0);
   CHECK(bench.outbox.letters.empty());
   bench.member.on_plan_ended(bench.kId, kFirst);
@@ -302,7 +302,7 @@ TEST_CASE("a member refuses a plan that it cannot carry out, and its job goes on
 
 namespace {
 
-/// For node 2, which has no rank: it is the root, or has no part.
+/// A plan for node 2, which has no rank. It is the root or not a member.
 Prepare with_us(std::uint32_t epoch, bool ours) {
   api::Plan plan;
   plan.epoch = epoch;
@@ -362,7 +362,7 @@ TEST_CASE("a node gets a part in a job that runs, and gives it up again") {
     member.on_message(Commit{kKey, 9, 200}, kNow);
     CHECK(count_actions<RemoveJob>(outbox) == 0);
     outbox.letters.clear();
-    member.on_message(Dismiss{kKey, kFirst}, kNow);  // its own last round is open
+    member.on_message(Dismiss{kKey, kFirst}, kNow);  // the node's last round is open
     member.on_message(EndPlan{kKey, 9}, kNow);
     CHECK(outbox.stale_plan_messages == 2);
     outbox.actions.clear();
@@ -373,7 +373,7 @@ TEST_CASE("a node gets a part in a job that runs, and gives it up again") {
     outbox.actions.clear();
     member.on_plan_ended(job_id_of(kKey), 8);
     CHECK(letters<PlanEnded>(outbox).size() == 1);
-    // Others may not have heard its last acks.
+    // Other nodes may lack its last acks.
     CHECK(count_actions<RemoveJob>(outbox) == 0);
     CHECK(has(member.views().at(0).plan_change, "has left the job"));
     member.on_message(Dismiss{kKey, 8}, kNow);  // another job

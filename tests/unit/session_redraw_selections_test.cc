@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Plans whose selections follow the network: whether they are redrawn, and when it is too early.
+// Plans whose selections follow the network: when they are redrawn, and when it is too early for
+// that.
 #include "tests/unit/redraw_bench.h"
 
 using namespace gradplane;
@@ -55,7 +56,7 @@ TEST_CASE("a planner for which it stays too early is asked less and less often")
   };
   CHECK(asked_within(kKeptPause * 15) == 4);  // after 1, 3, 7 and 15 pauses
   CHECK(asked_within(kLongestEarlyPause * 4) == 4);
-  // Something changes.
+  // A change of the network resets the pause.
   bench.report(20'000'000);
   bench.pass_settling();
   bench.pass({});
@@ -71,7 +72,7 @@ TEST_CASE("a planner hears for how long all rounds have been of the plan in forc
   REQUIRE(bench.inputs.size() == 2);
   CHECK(bench.inputs[1].in_force_for == kEvery + kReportsCalm);
   bench.answer(bench.first + 1);
-  // The plan before has rounds for some time.
+  // Rounds of the plan before go on for some time.
   bench.pass(kEvery);
   bench.end_plan(bench.first);
   bench.report(90'000'000);

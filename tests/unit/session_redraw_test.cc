@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Plans that are made somewhere else, and anew when the network has changed.
+// Plans that a planner makes asynchronously, and redraws when the network has changed.
 #include <string>
 #include <vector>
 
@@ -45,7 +45,7 @@ TEST_CASE("a report that changes something has another plan made, which is put i
   CHECK(view.plans[0].outlook_age == Duration::seconds(1));
   REQUIRE(view.links.size() == 1);
   CHECK(view.links[0].rate_age_ms == 2500);
-  // Another one waits until the plan before has ended, and for its time.
+  // The next redraw waits until the plan before has ended and its time has come.
   bench.root = 1;
   bench.report(90'000'000);
   bench.pass(kEvery / 2);
@@ -75,7 +75,7 @@ TEST_CASE("the plan in force stays when no other one is worth a switch") {
     bench.in_force = Duration::ms(1099);
   }
   SECTION("it costs more than it gains") {
-    bench.in_force = Duration::ms(1250);  // 6 s of 30 s
+    bench.in_force = Duration::ms(1250);  // the plan saves 6 s of 30 s
     bench.price = Duration::seconds(6);
   }
   SECTION("it is the same one") {
@@ -88,10 +88,10 @@ TEST_CASE("the plan in force stays when no other one is worth a switch") {
   CHECK(bench.prepares() == 0);
   CHECK(bench.coordinator.views().at(0).epoch == bench.first);
   CHECK(bench.coordinator.topology(bench.now).plans[0].outlook->time == bench.in_force);
-  // It is not asked about the same network again, nor too early about another one.
+  // The planner is not asked about the same network again, nor too early about another one.
   bench.pass(kEvery);
   CHECK(bench.inputs.size() == 2);
-  bench.report(51'000'000);  // nearly the same
+  bench.report(51'000'000);  // nearly the same rate
   bench.pass({});
   CHECK(bench.inputs.size() == 2);
   bench.report(70'000'000);
@@ -177,14 +177,14 @@ TEST_CASE("an operator is told when there is no other plan, and is not kept wait
   bench.coordinator.on_message(2, Replan{kKey, 10, PlanKind::kAuto, {}}, bench.now);
   REQUIRE(bench.coordinator.orders.size() == 2);
   CHECK(bench.coordinator.views().at(0).plan_change == "another plan is being made");
-  // A second question does not wait behind the first.
+  // A second request does not wait behind the first.
   bench.coordinator.on_message(2, Replan{kKey, 11, PlanKind::kAuto, {}}, bench.now);
   answers = letters<ReplanAnswer>(bench.outbox);
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].second.ticket == 11);
   const std::vector<MakePlan> orders = bench.coordinator.orders;
   bench.coordinator.on_plan_made(orders[0].ticket, bench.c.planner(orders[0].input), bench.now);
-  CHECK(bench.prepares() == 0);  // nobody waits for it any more
+  CHECK(bench.prepares() == 0);  // nobody waits for this plan any more
   bench.coordinator.on_plan_made(orders[1].ticket, bench.c.planner(orders[1].input), bench.now);
   CHECK(bench.prepares() == 2);
 }
@@ -292,7 +292,7 @@ TEST_CASE("a plan waits a little for nodes that may sum, and does without the si
   CHECK(coordinator.topology(now).silent == silent[0]);
   for (const auto& [node, prepare] : letters<Prepare>(outbox))
     coordinator.on_message(node, Prepared{kKey, prepare.epoch, false, 0}, now);
-  // What changes with such a node is a reason to plan again.
+  // A change of such a node is a reason to plan again.
   if (answers)
     coordinator.on_node_lost(2, "has been silent", false, now);
   else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Another plan for a job that runs, on a whole cluster: nobody stops, and each round has one plan.
+// Another plan for a job that runs, on a whole cluster: no rank stops, and each round has one plan.
 #include <string>
 #include <vector>
 
@@ -26,7 +26,8 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Ranks 0, 1 and 2 on nodes 0, 1 and 2, ready; node 3 has none. Node 0 coordinates.
+/// A job of ranks 0, 1 and 2 on nodes 0, 1 and 2, which is ready. Node 3 has no rank. Node 0
+/// coordinates.
 struct Bench {
   explicit Bench(std::uint32_t first_round = 0, bool elastic = false)
       : cluster(1, 4, 0, sharded_planner(), good_, elastic) {
@@ -55,7 +56,7 @@ struct Bench {
 }  // namespace
 
 TEST_CASE("a job changes its plan while it runs, twice, and back") {
-  const std::uint32_t first_round = GENERATE(0U, 0xffffffc0U);  // the numbers wrap in between
+  const std::uint32_t first_round = GENERATE(0U, 0xffffffc0U);  // numbers wrap in between
   Bench bench(first_round);
   const std::uint32_t first = bench.epoch();
   bench.cluster.open_rounds(0, 10);
@@ -72,7 +73,7 @@ TEST_CASE("a job changes its plan while it runs, twice, and back") {
     CHECK(view.epoch == first + 1);
     CHECK(view.plan_kind == PlanKind::kStar);
     CHECK_FALSE(view.plan_change.empty());
-    CHECK(bench.rounds(node).epoch == first);  // rounds before are still to come
+    CHECK(bench.rounds(node).epoch == first);  // rounds of the plan before are still to come
   }
   bench.open_rounds(200);
   for (api::NodeId node = 0; node < 3; ++node) {
@@ -105,9 +106,9 @@ TEST_CASE("a node without ranks gets a part, with the bounds of all buckets, and
   for (api::NodeId node = 0; node < 4; ++node)
     CHECK(bench.cluster.hosts[node].bounds.at(kId).size() == 2);
   bench.open_rounds(100);
-  CHECK(bench.rounds(3).next == bench.rounds(0).next + 64);  // it began at the activation round
+  CHECK(bench.rounds(3).next == bench.rounds(0).next + 64);  // node 3 began at the activation round
 
-  // Asked of the node that is to leave.
+  // The operator asks the node that the plan drops.
   CHECK(bench.answer_to(bench.cluster.replan(3, kId, kStarAt1)).committed);
   bench.cluster.run(kSoon);
   CHECK(bench.cluster.hosts[3].installed.contains(kId));
@@ -117,8 +118,8 @@ TEST_CASE("a node without ranks gets a part, with the bounds of all buckets, and
   bench.cluster.crash(3);
   bench.cluster.run(Duration::seconds(10));
   CHECK(bench.cluster.all_ranks(State::kReady));
-  // And it comes back: it is told everything again. Only now the coordinator finds out that it was
-  // away, and with that the first question is over.
+  // Node 3 comes back and is told everything again. Only now the coordinator learns that the node
+  // was away, so the first request fails.
   bench.cluster.start(3);
   CHECK(has(bench.answer_to(bench.cluster.replan(0, kId, {PlanKind::kStar, {3}})).text,
             "node n3 was restarted"));
@@ -147,7 +148,7 @@ TEST_CASE("whoever cannot prepare is named, and rounds go on under the plan in f
   bench.cluster.run(kSoon);
   bench.open_rounds(200);
   for (api::NodeId node = 0; node < 3; ++node) {
-    CHECK(bench.rounds(node).next == 200);  // beyond what was its horizon
+    CHECK(bench.rounds(node).next == 200);  // beyond the horizon of the aborted plan
     CHECK(bench.rounds(node).epoch == epoch);
   }
   for (Host& host : bench.cluster.hosts) host.readiness = Readiness::kReady;
@@ -230,10 +231,10 @@ TEST_CASE("the ranks of a node leave a job that runs, and join it again") {
   const AnswerReplan left = bench.answer_to(bench.cluster.replan(0, kId, without));
   REQUIRE(left.committed);
   bench.cluster.run(kSoon);
-  CHECK(bench.cluster.all_ranks(State::kReady));  // it takes part in the rounds before
+  CHECK(bench.cluster.all_ranks(State::kReady));  // rank 2 takes part in the rounds before
   for (api::NodeId node = 0; node < 2; ++node) bench.cluster.open_rounds(node, 300);
   bench.cluster.run(kSoon);
-  // Until its node says that these have ended, nobody begins a round without it.
+  // No node begins a round without rank 2 until node 2 has ended the rounds before.
   CHECK(bench.rounds(0).next == left.activation_round);
   bench.open_rounds(200);
   bench.open_rounds(100);
@@ -244,7 +245,7 @@ TEST_CASE("the ranks of a node leave a job that runs, and join it again") {
                            std::to_string(left.activation_round) + " on");
   CHECK_FALSE(bench.cluster.hosts[2].installed.contains(kId));
   CHECK(bench.cluster.hosts[0].manager->jobs().at(0).reason == "goes on without rank 2");
-  bench.cluster.detach(bench.handles[2], false);  // costs nothing now
+  bench.cluster.detach(bench.handles[2], false);  // the job goes on
   bench.cluster.run(kSoon);
   CHECK(bench.rounds(0).epoch == first + 1);
 
@@ -285,7 +286,7 @@ TEST_CASE("a training may end before a plan that takes ranks out is in force") {
   for (std::size_t rank = 0; rank < 3; ++rank)
     if (rank != last) bench.cluster.detach(bench.handles[rank], true);
   bench.cluster.run(kSoon);
-  // The last one may lack results: nothing is taken from it.
+  // The last rank may lack results, so it keeps its job.
   CHECK_FALSE(bench.cluster.hosts[last].installed.empty());
   CHECK(bench.cluster.ranks[bench.handles[last]].state == State::kReady);
   bench.cluster.detach(bench.handles[last], true);

@@ -20,7 +20,8 @@ using namespace gradplane::session::testing;
 
 namespace {
 
-/// Two keys whose jobs have the same id. It has 32 bits, so some of so many keys share one.
+/// Two keys whose jobs have the same id. An id has 32 bits, so among so many keys some have the
+/// same.
 std::pair<JobKey, JobKey> keys_of_one_number() {
   std::unordered_map<std::uint32_t, JobKey> known;
   for (std::uint32_t n = 0; n < 400000; ++n) {

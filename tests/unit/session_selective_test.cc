@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Jobs whose ranks exchange updates with some of the others, on a whole cluster: each plan has
-// selections of its own.
+// Jobs whose ranks exchange updates with some of the other ranks, on a whole cluster. Each plan has
+// its own selections.
 #include <memory>
 #include <set>
 #include <string>
@@ -27,7 +27,7 @@ constexpr Duration kSoon = Duration::seconds(1);
 constexpr std::uint32_t kSelections = 3;
 constexpr std::uint32_t kAverageEvery = 50;
 
-/// As the daemon's planner. `selections` may be others than the settings say.
+/// A planner like the daemon's. `selections` may differ from the settings.
 Planner selective_planner(std::uint32_t selections, std::shared_ptr<std::uint32_t> share_ppm) {
   return [selections, share_ppm](const PlanInput& input) -> Result<PlanOffer> {
     plan::PlanRequest request;
@@ -53,7 +53,7 @@ JobSettings selective_settings(std::uint32_t staleness = 0) {
   return settings;
 }
 
-/// Rank n on node n of four; node 0 coordinates.
+/// A cluster of four nodes with rank n on node n. Node 0 coordinates.
 struct Bench {
   explicit Bench(std::uint32_t planned = kSelections,
                  const JobSettings& of_node_2 = selective_settings(),
@@ -87,7 +87,7 @@ struct Bench {
   std::vector<RankHandle> handles;
 };
 
-/// Which pairs meet in a cycle of the selections.
+/// Returns the pairs that meet in a cycle of the selections.
 std::set<std::pair<api::NodeId, api::NodeId>> met_in(const api::Plan& plan) {
   std::set<std::pair<api::NodeId, api::NodeId>> met;
   for (const api::Selection& selection : plan.selections)

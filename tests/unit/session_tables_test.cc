@@ -105,9 +105,9 @@ TEST_CASE("a part that is cut, goes on or makes no sense is refused") {
   CHECK_FALSE(changed(kTypeAt, {0}));
   CHECK_FALSE(changed(kTypeAt, {7}));
   CHECK(changed(kBoundAt, {0x3f, 0, 0, 0}));           // 0.5
-  CHECK_FALSE(changed(kBoundAt, {0x3f, 0, 0, 1}));     // a little more
+  CHECK_FALSE(changed(kBoundAt, {0x3f, 0, 0, 1}));     // a little more than 0.5
   CHECK_FALSE(changed(kBoundAt, {0xbf, 0, 0, 0}));     // negative
-  CHECK_FALSE(changed(kBoundAt, {0x7f, 0xc0, 0, 0}));  // not a number
+  CHECK_FALSE(changed(kBoundAt, {0x7f, 0xc0, 0, 0}));  // NaN
   CHECK_FALSE(changed(kBoundAt, {0x7f, 0x80, 0, 0}));  // infinite
   CHECK(changed(kWhyAt, {5}));
   CHECK_FALSE(changed(kWhyAt, {6}));
@@ -141,7 +141,7 @@ TEST_CASE("what no honest sender describes is refused by name") {
   CHECK(error_of(collector, small).find("as large as") != std::string::npos);
   small.elements = (4U << 20) / 4 + 1;
   CHECK_FALSE(error_of(collector, small).empty());
-  // After all that an honest one is still taken, once.
+  // After all these errors a correct part is still taken, once.
   CHECK(error_of(collector, part(1, 1, 0, {{0, (4U << 20) / 4}})).empty());
   CHECK(error_of(collector, part(1, 1, 0, {{0, 1}})).find("a second time") != std::string::npos);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Whose quota a job counts against when it is taken over, its runs, and what is kept meanwhile.
+// Jobs that are taken over: whose quota they count against, their runs, and what the new
+// coordinator keeps meanwhile.
 #include <vector>
 
 #include "tests/support/catch.h"

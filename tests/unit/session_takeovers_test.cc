@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Tables of what members report of a job, and what the next coordinator makes of it.
+// Tables of reports that members send about a job, and the state that the next coordinator derives
+// from them.
 #include <set>
 #include <string>
 #include <utility>

@@ -10,8 +10,8 @@ using namespace gradplane;
 
 namespace {
 
-// The 64 vectors of the SipHash authors' reference implementation (vectors_sip64): the key is
-// 00 01 .. 0f, the message of length n is 00 01 .. n-1.
+// The 64 vectors of the SipHash authors' reference implementation (vectors_sip64). The key is 00 01
+// .. 0f. The message of length n is 00 01 .. n-1.
 constexpr std::uint64_t kVectors[64] = {
     0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
     0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,

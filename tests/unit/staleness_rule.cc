@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Who waits for whom under bounded staleness.
+// Which ranks wait for which others under bounded staleness.
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -25,7 +25,7 @@ TEST_CASE("a rank waits for those more than the bound behind it") {
   do_rounds(staleness, 1, 1);
   CHECK(staleness.may_begin(0));  // rank 2 is 2 rounds behind
   CHECK(!staleness.may_begin(0, 1));
-  CHECK(staleness.is_awaited(2));  // by rank 0, when it has done the round that it may begin
+  CHECK(staleness.is_awaited(2));  // rank 0 will wait for it after its next round
   CHECK(!staleness.is_awaited(1));
   staleness.on_done(0);
   CHECK(!staleness.may_begin(0));

@@ -11,7 +11,7 @@
 
 #include "tests/unit/session_bench.h"
 
-/// A node that begins to coordinate, and what the members of a job report to it.
+/// A node that begins to coordinate, and the reports of a job's members.
 namespace gradplane::session::testing {
 
 using namespace protocol;  // NOLINT: all that follows are its messages
@@ -31,7 +31,7 @@ inline api::Plan plan_of(std::uint32_t epoch, std::vector<api::Member> members) 
   return plan;
 }
 
-/// Rank 0 on node 1, rank 1 on node 2, and node 0 begins to coordinate.
+/// A job with rank 0 on node 1 and rank 1 on node 2. Node 0 begins to coordinate.
 struct TakeoverBench : CoordinatorBench {
   static Report report(std::uint32_t epoch, std::uint32_t next, std::uint32_t before = 0) {
     Report r;
@@ -55,7 +55,7 @@ struct TakeoverBench : CoordinatorBench {
   void tell_plan(api::NodeId node, std::uint32_t epoch) {
     say(node, PlanIs{kKey, kFirst, epoch, encode_plan(plan_of(epoch, members)).value()});
   }
-  /// The plans that node 1 is asked for. Other letters stay.
+  /// Takes the requests for plans to node 1. Returns their epochs. Other letters stay.
   std::vector<std::uint32_t> take_asks() {
     std::vector<std::uint32_t> epochs;
     std::erase_if(outbox.letters, [&epochs](const Outbox::Letter& letter) {
@@ -67,7 +67,7 @@ struct TakeoverBench : CoordinatorBench {
     });
     return epochs;
   }
-  /// Of node 1: the plan in force, and of epoch kNext where it is prepared.
+  /// Node 1 reports, and answers with the plans that the coordinator asks for.
   void begin(const Report& first) {
     say(1, first);
     std::set<std::uint32_t> named{first.epoch, first.next_epoch, first.epoch_before};

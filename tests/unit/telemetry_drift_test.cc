@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Selective training, as a status shows it.
+// Selective training in a status.
 #include <cstdint>
 #include <limits>
 #include <string>

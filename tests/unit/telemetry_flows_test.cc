@@ -60,7 +60,7 @@ TEST_CASE("flows say by which policy and with which weight this node grants its 
   CHECK(has(flows_text(report), "job 3fa81c02 train.py, grants weighted, weight 2.5\n"));
   CHECK(has(flows_json(report), "\"grant_policy\":\"weighted\""));
   CHECK(has(flows_json(report), "\"grant_weight\":2.5"));
-  // Where the policy does not ask for a weight, none is shown.
+  // No weight is shown if the policy does not use weights.
   report.jobs[0].grant_policy = "fair";
   CHECK(has(flows_text(report), "job 3fa81c02 train.py, grants fair\n"));
   const Result<StatusReport> again = from_json(to_json(report));
@@ -74,7 +74,7 @@ TEST_CASE("a limit that is not the controller's has words of its own") {
   CHECK(has(flows_text(report_with({flow("peer", "loss")})), "does not answer"));
   CHECK(has(flows_text(report_with({flow("peer link", "loss")})), "share of the peer's link"));
   CHECK_FALSE(has(flows_text(report_with({flow("application", "loss")})), "after a loss"));
-  // A newer daemon may have other reasons.
+  // A newer daemon may send unknown reasons.
   CHECK(has(flows_text(report_with({flow("window", "moon\x1b")})), "moon?"));
 }
 

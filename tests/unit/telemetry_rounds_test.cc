@@ -78,11 +78,11 @@ TEST_CASE("rounds that no page told of are counted") {
   CHECK(missed_rounds(7, page) == 0);
   CHECK(missed_rounds(2, page) == 5);
   CHECK(missed_rounds(0, page) == 7);
-  page.rounds[1].number = 30;  // between the rounds of a page too
+  page.rounds[1].number = 30;  // rounds may be missing between those of a page, too
   page.rounds[2].number = 40;
   CHECK(missed_rounds(7, page) == 30);
   CHECK(missed_rounds(40, page) == 0);
-  CHECK(missed_rounds(39, page) == 0);  // what no daemon sends
+  CHECK(missed_rounds(39, page) == 0);  // no daemon sends this
 }
 
 TEST_CASE("rounds that no daemon sends are refused by name") {

@@ -15,7 +15,7 @@ using namespace gradplane::telemetry;
 
 namespace {
 
-/// As in the report.
+/// The job of full_report().
 JobStatus full_job() {
   JobStatus job;
   job.id = 0x3fa81c02;
@@ -154,7 +154,8 @@ TEST_CASE("a status survives JSON, every field of it") {
   const auto report = from_json(text);
   REQUIRE(report.ok());
   CHECK(to_json(report.value()) == text);
-  // No field is lost on both ways alike: a default report has other values everywhere.
+  // A field that both directions lose would show here: no field of the report has its default
+  // value.
   CHECK(text.find(":\"\"") == std::string::npos);
   CHECK(report.value().jobs[0].ranks[0].rounds_completed == 15);
   CHECK(report.value().jobs[0].state == JobState::kFailed);
@@ -340,7 +341,7 @@ TEST_CASE("text stays within its width and cannot drive a terminal") {
     CHECK(line.find("\xc2\x9b") == std::string::npos);
     CHECK_FALSE(line.ends_with(' '));
   }
-  CHECK(too_long == 1);  // the one word of 300 letters
+  CHECK(too_long == 1);  // the word of 300 letters
   CHECK(to_text(report, {.color = true, .width = 100}).find("\x1b[31mfailed\x1b[0m") !=
         std::string::npos);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Words of a status that say what is wrong.
+// The words in which a status reports trouble.
 #include <string>
 
 #include "control/telemetry/printable.h"
@@ -35,7 +35,7 @@ TEST_CASE("groups that are only tried do not look used") {
   report.jobs[0].group_trials = 1;
   CHECK(to_text(report).find("groups  1 trial, and nothing sent once for a group: fewer than two "
                              "receivers hear any\n") != std::string::npos);
-  // They hear their group, and nothing was for two of them.
+  // All receivers hear their group, but no block was for two of them.
   report.jobs[0].groups = 1;
   report.jobs[0].group_receivers = report.jobs[0].group_receivers_hear = 3;
   CHECK(to_text(report, {.width = 200})

@@ -63,7 +63,7 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The answer to why, as one line.
+/// Returns the text that answers "why" as one line.
 std::string why_line(const Topology& topology) {
   std::string line;
   for (const char c : why_text(topology)) {
@@ -73,8 +73,8 @@ std::string why_line(const Topology& topology) {
   return line;
 }
 
-/// Tags are closed in the order in which they were opened, and quotes and entities are whole. Not a
-/// parser: enough for a writer that uses no comments and no CDATA.
+/// Whether tags are closed in the right order, and quotes and entities are whole. This is no
+/// parser, but enough for a writer without comments and CDATA.
 bool is_well_formed(const std::string& xml) {
   std::vector<std::string> open;
   for (std::size_t at = 0; at < xml.size(); ++at) {
@@ -238,9 +238,9 @@ TEST_CASE("the picture is well-formed, whatever names say") {
 TEST_CASE("the picture has each place, link and edge, and says how far links can be believed") {
   const std::string svg = topology_svg(known());
   CHECK(count(svg, "<circle") == 4);
-  // Four links and six edges, and in the legend two trees and two kinds of links.
+  // There are four links and six edges, and the legend has two trees and two kinds of links.
   CHECK(count(svg, "marker-end") == 4 + 6 + 2 + 2);
-  CHECK(count(svg, "stroke-dasharray") == 1 + 1);  // a lower bound, and the legend
+  CHECK(count(svg, "stroke-dasharray") == 1 + 1);  // a lower bound and the legend
   const std::string oslo =
       "oslo &gt; p1: at least 20.0 Mbit/s, 41.0 ms, 0.12 % (rate 80 % sure, 2 s old; round trip, 1 "
       "s "
@@ -255,7 +255,7 @@ TEST_CASE("the picture is as wide as its longest line") {
     const std::string svg = topology_svg(drawn);
     return std::stod(svg.substr(svg.find(" width=\"") + 8));
   };
-  constexpr double kLetter = 6;  // of DejaVu Sans, on average
+  constexpr double kLetter = 6;  // the mean width in DejaVu Sans
   Topology t = known();
   t.links.clear();
   const double narrow = width_of(t);
@@ -266,7 +266,7 @@ TEST_CASE("the picture is as wide as its longest line") {
        at = svg.find("<text x=\"", at + 1)) {
     const std::size_t text = svg.find('>', at) + 1;
     const auto letters = static_cast<double>(svg.find('<', text) - text);
-    if (svg.find("text-anchor", at) < text) continue;  // in the picture, not in the legend
+    if (svg.find("text-anchor", at) < text) continue;  // not in the legend
     CHECK(std::stod(svg.substr(at + 9)) + letters * kLetter < width_of(known()));
   }
 }

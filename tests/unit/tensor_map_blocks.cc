@@ -21,15 +21,16 @@ std::vector<std::size_t> tensors_in(const TensorMap& map, std::uint32_t block) {
 }  // namespace
 
 TEST_CASE("a block knows the tensors that lie in it, and whether they fill it") {
-  // Blocks of 128 elements: a in block 0, b in 0 to 2, a gap of 10, c in 2, d in 3.
+  // Blocks have 128 elements. Tensor a is in block 0, b in 0 to 2, c in 2 behind a gap of 10, and d
+  // in 3.
   const Geometry g = Geometry::of(ElementType::kFloat32, 400, 512, 1);
   const TensorMap map(g, {{0, 100, 0}, {100, 200, 0}, {310, 74, 0}, {384, 16, 0}});
   CHECK(tensors_in(map, 0) == std::vector<std::size_t>{0, 1});
   CHECK(tensors_in(map, 1) == std::vector<std::size_t>{1});
   CHECK(tensors_in(map, 2) == std::vector<std::size_t>{1, 2});
   CHECK(tensors_in(map, 3) == std::vector<std::size_t>{3});
-  // Block 1 is all b's, the only tensor of more than one block. The others hold a part of a tensor
-  // that is exact under any bound, or, as block 2, elements of none.
+  // Block 1 has only elements of b, the only tensor of more than one block. Blocks 0 and 3 hold a
+  // part of a tensor that is exact under any bound. Block 2 also holds elements of no tensor.
   CHECK(map.is_always_critical(0));
   CHECK_FALSE(map.is_always_critical(1));
   CHECK(map.is_always_critical(2));
@@ -66,7 +67,8 @@ TEST_CASE("roots that share a tensor never let more be missing than its bound, n
 
 TEST_CASE("critical blocks hold something of an exact tensor, of one too small, or of none") {
   const Geometry g = Geometry::of(ElementType::kFloat32, 20 * 128, 512, 1);
-  // 0-4 exact; 5-14 a tenth: one block; 15-18 a tenth: less than one; 19 belongs to nobody.
+  // Blocks 0 to 4 are exact. A tenth of 5 to 14 is one block. A tenth of 15 to 18 is less than one.
+  // Block 19 belongs to no tensor.
   const aggregate::Bucket bucket({.geometry = g,
                                   .tensors = {{0, 640, 0}, {640, 1280, 0.1F}, {1920, 512, 0.1F}},
                                   .gathered = {},
@@ -139,14 +141,14 @@ TEST_CASE("a block takes a wire type that serves all its tensors") {
     return aggregate::TensorBound{.offset_elements = offset, .elements = elements, .wire = wire};
   };
   using Types = std::vector<WireType>;
-  // Blocks end at 128, 256, 384, 512 and 513. A single element takes more as int8.
+  // Blocks end at 128, 256, 384, 512 and 513. A block of a single element is larger as int8.
   CHECK(types({tensor(0, 513, kInt8)}) == Types{kInt8, kInt8, kInt8, kInt8, kElements});
   CHECK(types({tensor(0, 513, kFloat16)}) == Types(5, kFloat16));
   CHECK(types({tensor(0, 130, kBfloat16), tensor(130, 200, kInt8), tensor(330, 183, kElements)}) ==
         Types{kBfloat16, kBfloat16, kElements, kElements, kElements});
   CHECK(types({tensor(0, 10, kInt8), tensor(10, 503, kFloat16)}) ==
         Types{kElements, kFloat16, kFloat16, kFloat16, kFloat16});
-  // Elements of no tensor go as they are.
+  // Blocks with elements of no tensor go as they are.
   CHECK(types({tensor(1, 299, kFloat16), tensor(300, 213, kFloat16)}) ==
         Types{kElements, kFloat16, kFloat16, kFloat16, kFloat16});
   CHECK(types({tensor(0, 513, kElements)}).empty());

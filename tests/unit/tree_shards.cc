@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Which shards of a tree go over each of its edges. A round with shards opens in a time that grows
-// with their number, so an edge may not look at shards of others.
+// The shards of a tree that go over each of its edges. The time to open a round with shards grows
+// with their number, so an edge may not look at the shards of other edges.
 #include <algorithm>
 
 #include "dataplane/engine/local_plan.h"
@@ -15,7 +15,7 @@ namespace {
 
 using Shards = std::vector<std::uint32_t>;
 
-/// A node's part of a plan whose nodes have a rank each.
+/// Returns a node's part of a plan. Each node of the plan has one rank.
 std::unique_ptr<job::Plan> part_of(const api::Plan& plan, api::NodeId self) {
   job::JobConfig config;
   config.self = self;
@@ -31,7 +31,7 @@ Shards below(const aggregate::Tree& tree, std::uint16_t edge) {
   return {shards.begin(), shards.end()};
 }
 
-/// Over all trees and edges: how many marks it takes to open a round with shards.
+/// Returns the number of marks that opening a round with shards takes, over all trees and edges.
 std::size_t marks(const job::Plan& plan) {
   std::size_t count = 0;
   for (const aggregate::Tree& tree : plan.trees()) {
@@ -40,7 +40,7 @@ std::size_t marks(const job::Plan& plan) {
   return count;
 }
 
-/// 0 is the root, 1 and 4 are relays: 0 <- 1 <- {2, 3}, and 0 <- 4 <- 5.
+/// Node 0 is the root, and 1 and 4 are relays: 0 <- 1 <- {2, 3}, and 0 <- 4 <- 5.
 api::Plan with_relays() {
   api::Plan plan = testing::star_of(6);
   plan.trees[0].parent = {api::kNoNode, 0, 1, 1, 0, 4};
@@ -54,7 +54,7 @@ TEST_CASE("a shard goes over the edges to its rank, and over no other") {
   const auto root = part_of(plan, 0);
   CHECK(below(root->trees()[0], 0) == Shards{1, 2, 3});
   CHECK(below(root->trees()[0], 1) == Shards{4, 5});
-  const auto relay = part_of(plan, 1);  // its first edge leads to its parent
+  const auto relay = part_of(plan, 1);  // the first edge is that to the parent
   CHECK(below(relay->trees()[0], 0) == Shards{1, 2, 3});
   CHECK(below(relay->trees()[0], 1) == Shards{2});
   CHECK(below(relay->trees()[0], 2) == Shards{3});
@@ -64,14 +64,15 @@ TEST_CASE("a shard goes over the edges to its rank, and over no other") {
 
 TEST_CASE("shards are counted in each tree anew") {
   api::Plan plan = testing::star_of(4);
-  // A second tree with another root: it gets the shard of that root, and half of the others.
+  // A second tree with another root gets the shard of that root, and half of the shards whose hosts
+  // are no roots.
   plan.trees.push_back({.weight = 1, .root = 3, .parent = {3, 3, 3, api::kNoNode}});
   const auto part = part_of(plan, 0);
   REQUIRE(part->trees().size() == 2);
   std::size_t shards = 0;
   for (std::size_t t = 0; t < 2; ++t) shards += part->partition().shards_of(t).size();
   CHECK(shards == 4);
-  // Node 0 is the root of one tree, and a leaf of the other, where it has no shard.
+  // Node 0 is the root of the first tree, and a leaf of the second, where it has no shard.
   CHECK(marks(*part) == part->partition().shards_of(0).size() - 1);
 }
 

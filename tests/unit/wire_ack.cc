@@ -33,7 +33,7 @@ struct AnAck {
   std::vector<std::uint64_t> words = {kWords[0], kWords[1]};
   ExtensionFields extension = {};
 
-  /// Without a tag.
+  /// Returns the packet without its tag.
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> out(kMinMtuPayloadBytes);
     out.resize(write_ack(out, envelope, header, body, words, extension) - kTagBytes);

@@ -38,7 +38,7 @@ struct ABlock {
   ExtensionFields extension = {};
   std::size_t payload_bytes = kPayloadBytes;
 
-  /// Without a tag.
+  /// Returns the packet without its tag.
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> out(kMaxDatagramBytes, std::byte{0xee});
     out.resize(write_block(out, envelope, header, hop ? &*hop : nullptr, extension) +
@@ -47,7 +47,7 @@ struct ABlock {
   }
 };
 
-/// The envelope is read as from a whole datagram, which has a tag.
+/// Reads a block. The envelope is read from a datagram with a tag.
 std::optional<BlockPacket> read(const std::vector<std::byte>& bytes, ParseError& error) {
   std::vector<std::byte> datagram = bytes;
   datagram.resize(bytes.size() + kTagBytes);
@@ -323,14 +323,14 @@ TEST_CASE("an extension that contradicts itself is refused") {
     bytes[at] = std::byte{value};
     return bytes;
   };
-  CHECK(why_not(with(kAt, 0)) == ParseError::kBadField);                    // no nodes
-  CHECK(why_not(with(kAt, kMaxRouteNodes + 1)) == ParseError::kBadField);   // too many
-  CHECK(why_not(with(kAt, 12)) == ParseError::kBadField);                   // more than it has room
-  CHECK(why_not(with(kAt, 11)) == ParseError::kBadField);                   // no room for coverage
-  CHECK(why_not(with(kAt + 1, 3)) == ParseError::kBadField);                // beyond its end
-  CHECK(why_not(with(kAt + 6, 1)) == ParseError::kBadField);                // padding
-  CHECK(why_not(with(10, 1)) == ParseError::kBadField);                     // no coverage left
-  CHECK(why_not(with(3, kFlagHop | kFlagRoute)) == ParseError::kBadField);  // words without a use
+  CHECK(why_not(with(kAt, 0)) == ParseError::kBadField);                   // no nodes
+  CHECK(why_not(with(kAt, kMaxRouteNodes + 1)) == ParseError::kBadField);  // too many nodes
+  CHECK(why_not(with(kAt, 12)) == ParseError::kBadField);                  // more nodes than fit
+  CHECK(why_not(with(kAt, 11)) == ParseError::kBadField);     // no room for the coverage
+  CHECK(why_not(with(kAt + 1, 3)) == ParseError::kBadField);  // beyond the route
+  CHECK(why_not(with(kAt + 6, 1)) == ParseError::kBadField);  // padding
+  CHECK(why_not(with(10, 1)) == ParseError::kBadField);       // no words for the coverage
+  CHECK(why_not(with(3, kFlagHop | kFlagRoute)) == ParseError::kBadField);  // words without a flag
   block.extension = {.coverage = kCoverage};
   block.payload_bytes = kMaxExtensionWords * 8;
   CHECK(why_not(with(10, kMaxCoverageWords + 1)) == ParseError::kBadField);
@@ -342,13 +342,13 @@ TEST_CASE("a route has at least one node, and no more than there may be") {
   block.envelope.extension_words = 1;
   block.hop.reset();
   std::vector<std::byte> bytes = block.bytes();
-  std::fill_n(bytes.begin() + 40, 8, std::byte{});  // of the payload: now an empty route
+  std::fill_n(bytes.begin() + 40, 8, std::byte{});  // an empty route instead of payload
   CHECK(why_not(bytes) == ParseError::kBadField);
   bytes[40] = std::byte{1};
   ParseError error{};
   CHECK(read(bytes, error));
 
-  // One node more than there may be takes the first word of the coverage set.
+  // One node more than the maximum takes the first word of the coverage set.
   const std::vector<std::uint16_t> nodes(kMaxRouteNodes, 1);
   std::vector<std::uint64_t> words(kMaxCoverageWords);
   block.extension = {.coverage = words, .route = nodes, .route_next = 0};

@@ -53,7 +53,7 @@ std::uint32_t number_in(const std::vector<std::byte>& bytes) {
 }  // namespace
 
 TEST_CASE("the bytes of an envelope never change") {
-  // Golden: what other versions rely on.
+  // Golden bytes, on which other versions rely.
   const std::vector<std::uint8_t> golden = {0x67, 7,  1,  65,   // magic, version, type, flags
                                             1,    2,  3,  4,    // job
                                             5,    6,  7,  17,   // sender, extension, parity rows
@@ -107,7 +107,7 @@ TEST_CASE("what is not an envelope is refused for its reason") {
 TEST_CASE("each type of packet has its own flags") {
   struct Row {
     PacketType type;
-    std::uint8_t flags;  // that need no extension
+    std::uint8_t flags;  // flags that need no extension
   };
   const std::uint8_t of_blocks =
       kFlagCritical | kFlagRetransmission | kFlagLast | kFlagPartial | kFlagBounded | kFlagHop;
@@ -159,7 +159,7 @@ TEST_CASE("an envelope is read from as few bytes as its type may have") {
     const std::size_t least = kEnvelopeBytes + (type == PacketType::kControl ? 0 : kTagBytes);
     for (std::size_t size = 0; size <= all.size(); ++size) {
       CAPTURE(type, size);
-      // A copy of exactly this size: a read past its end is seen by the sanitizer.
+      // The copy has exactly this size, so AddressSanitizer sees a read past its end.
       const std::vector<std::byte> bytes(all.begin(), all.begin() + static_cast<long>(size));
       CHECK(why_not(bytes) == (size >= least ? ParseError::kNone : ParseError::kTooShort));
     }
@@ -209,7 +209,7 @@ TEST_CASE("every changed bit of a sealed packet makes its tag wrong") {
 }
 
 TEST_CASE("what a tag covers never changes") {
-  // Golden: the first half of the GMAC of the packet without its tag, which stands at the end. The
+  // Golden: the tag at the end is the first half of the GMAC of the packet without the tag. The
   // nonce is writer, receiver and number.
   const Gmac key(Key{std::byte{1}});
   std::vector<std::byte> bytes = with_tag(a_push());

@@ -33,7 +33,8 @@ std::vector<std::byte> counting_bytes(std::size_t count) {
   return out;
 }
 
-/// By OpenSSL's own interface for message authentication codes, which no product code uses.
+/// Computes the tag by OpenSSL's interface for message authentication codes, which no product code
+/// uses.
 Gmac::Tag tag_by_openssl(const Key& key, const Gmac::Nonce& nonce,
                          std::span<const std::byte> bytes) {
   const std::unique_ptr<EVP_MAC, decltype(&EVP_MAC_free)> mac(
@@ -61,7 +62,7 @@ Gmac::Tag tag_by_openssl(const Key& key, const Gmac::Nonce& nonce,
 }  // namespace
 
 TEST_CASE("the tag of NIST's example comes out") {
-  // gcmEncryptExtIV128.rsp: no text, 128 bits of additional data, the first count.
+  // The first count of gcmEncryptExtIV128.rsp without text and with 128 bits of additional data.
   const Gmac key(bytes_of<16>("77be63708971c4e240d1cb79e8d77feb"));
   const auto nonce = bytes_of<12>("e0e00f19fed7ba0136a797f3");
   const auto bytes = bytes_of<16>("7a43ec1d9c0a5a78a0b16533a6213cab");
@@ -77,7 +78,7 @@ TEST_CASE("tags are those of another library, whatever the length") {
   lengths.insert(lengths.end(), {1407, 1408, 1456, 1464, 8880, 8964, 65535});
   for (const std::size_t length : lengths) {
     nonce[0] = static_cast<std::byte>(length);
-    // Exactly as long: a read past the end is seen by the sanitizer.
+    // The buffer is exactly as long, so AddressSanitizer sees a read past its end.
     const std::vector<std::byte> bytes = counting_bytes(length);
     if (key.tag(nonce, bytes) != tag_by_openssl(raw, nonce, bytes)) FAIL("length " << length);
   }
@@ -103,7 +104,7 @@ TEST_CASE("bytes in two pieces have the tag of the whole") {
     const std::vector<std::byte> whole = counting_bytes(length);
     const Gmac::Tag tag = tag_by_openssl(raw, nonce, whole);
     for (std::size_t first = 1; first < std::min<std::size_t>(length, 70); ++first) {
-      // Each is exactly as long: a read past the end is seen by the sanitizer.
+      // Both buffers are exactly as long, so AddressSanitizer sees a read past their ends.
       const std::vector<std::byte> head(whole.begin(), whole.begin() + first);
       const std::vector<std::byte> rest(whole.begin() + first, whole.end());
       if (key.tag(nonce, head, rest) != tag) FAIL("length " << length << ", first " << first);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Which packets may carry a block in another type than the trainer's.
+// Which packets may carry a block in another type than the tensor's.
 #include <cstring>
 #include <limits>
 #include <vector>

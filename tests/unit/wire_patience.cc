@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How long the sender of a push still gathers, in one byte of its header.
+// The byte of a push's header that says for how long its sender still gathers.
 #include <vector>
 
 #include "dataplane/wire/block.h"
@@ -16,7 +16,7 @@ constexpr std::size_t kPayloadBytes = 24;
 constexpr std::size_t kPatienceAt = 29;
 constexpr std::uint8_t kPatience = 0x42;
 
-/// What a receiver makes of a block that says kPatience; what it reads goes to `header`.
+/// Returns how a receiver parses a block with kPatience. The header goes to `header`.
 ParseError read_patient(PacketType type, std::uint16_t bucket, BlockHeader& header) {
   const BlockHeader said = {.bucket = bucket,
                             .round_elements = 100,

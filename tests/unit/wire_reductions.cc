@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Which reduction a block is of, in half a byte of its header.
+// The half byte of a block's header that names its reduction.
 #include <vector>
 
 #include "dataplane/wire/block.h"
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kPayloadBytes = 24;
 constexpr std::size_t kTypesAt = 39;
 
-/// What a receiver makes of a block that says `said`.
+/// Returns how a receiver parses a block with the header `said`.
 ParseError read(const BlockHeader& said, BlockHeader& header) {
   std::vector<std::byte> bytes(kMaxDatagramBytes);
   bytes.resize(write_block(bytes, {.type = PacketType::kPush}, said, nullptr) + kPayloadBytes);

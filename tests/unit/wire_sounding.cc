@@ -106,18 +106,18 @@ TEST_CASE("what is no sounding is refused for its reason") {
   Sounding out;
   std::vector<std::byte> bytes = written(kAnswer);
   bytes[3] = std::byte{0};
-  CHECK(read(bytes, out) == ParseError::kBadLength);  // no padding
+  CHECK(read(bytes, out) == ParseError::kBadLength);  // a sounding needs padding
   bytes = written(kOurs);
   bytes[3] = std::byte{kFlagAnswer};
   CHECK(read(bytes, out) == ParseError::kBadLength);  // padding behind an answer
   bytes = written(kOurs);
   bytes[31] = std::byte{1};
-  CHECK(read(bytes, out) == ParseError::kBadField);  // an echo in what answers nothing
+  CHECK(read(bytes, out) == ParseError::kBadField);  // only answers carry an echo
   bytes = written(kOurs);
   bytes[3] = std::byte{kFlagSound};
   CHECK(read(bytes, out) == ParseError::kBadField);
   bytes[3] = std::byte{kFlagSlow};
-  CHECK(read(bytes, out) == ParseError::kBadField);  // only answers say it
+  CHECK(read(bytes, out) == ParseError::kBadField);  // only answers may have this flag
   for (const Sounding& nothing : {kOurs, kAnswer}) {
     bytes = written(nothing);
     std::fill_n(bytes.begin() + 24, 4, std::byte{0});
