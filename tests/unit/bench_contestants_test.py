@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Contestants start, fail, start anew and end, and the harness keeps what counts of their results.
-Needs no network and no root."""
+"""Contestants start, fail, start again and end, and the harness keeps their valid results. Needs no
+network and no root."""
 
 import json
 import pathlib
@@ -66,7 +66,7 @@ class Together(unittest.TestCase):
             for _ in range(3):
                 one.lead_factor = 8
                 self.assertEqual(both.start_missing(), [one, other])
-                self.assertEqual(one.lead_factor, 1)  # each case finds its own
+                self.assertEqual(one.lead_factor, 1)  # each case finds its own factor
         self.assertEqual(one.calls, ["start", "ready", "end"])
         self.assertEqual(other.calls, ["start", "ready", "end"])
         self.assertEqual(one.place, (self.lab, CASE["rate_bits_per_second"], self.logs / "a"))
@@ -84,7 +84,7 @@ class Together(unittest.TestCase):
                 self.assertEqual(both.start_missing(), [good])
                 self.assertEqual(both.failures, {"b": "no file"})
                 self.assertEqual(bad.calls[-1], "end")
-                # It failed in this case; results of cases before stay as they are.
+                # The failure counts for this case only. Results of earlier cases stay as they are.
                 self.assertEqual(both.troubles, {})
                 bad.mend()
                 self.assertEqual(both.start_missing(), [good, bad])
@@ -151,7 +151,7 @@ class FakeProcess:
 
 
 class Talking(contestants.Contestant):
-    """Two ranks that have said `lines`, one each, as soon as they are started."""
+    """Two ranks. Each prints one of `lines` as soon as it starts."""
 
     def __init__(self, lines):
         super().__init__("talking")
@@ -186,7 +186,7 @@ class OneContestant(unittest.TestCase):
         contestant.lines = ready
         contestant.start(self.lab, 1, self.logs)
         contestant.ready(1)
-        self.assertEqual(contestant.why_dead(), "")  # the processes of the first start have
+        self.assertEqual(contestant.why_dead(), "")  # only those of the first start
         for rank in range(2):
             contestant.say(rank, {"rank": rank, "end_ns": 5})
         answers = contestant.round(1, 64, 0, timeout=1)

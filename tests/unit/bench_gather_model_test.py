@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The model of a gather under loss bounds keeps what it says: bounds, exact tensors, loss shares,
-and what each compensation makes of a block that lacks somebody."""
+"""The model of a gather under loss bounds: its bounds, exact tensors and loss shares, and how each
+compensation treats a block that lacks contributions."""
 
 import pathlib
 import sys
@@ -155,7 +155,7 @@ class Compensation(unittest.TestCase):
             if compensation == "zero":
                 self.assertAlmostEqual(found.mean().item(), 1 - one.missing_share, places=2)
                 self.assertGreater(one.missing_share, 0.2)
-            else:  # and 0 where nobody came
+            else:  # 1, or 0 where no contribution came
                 self.assertTrue(set(found.tolist()) <= {0.0, 1.0})
                 self.assertGreater(found.mean().item(), 0.9)
 
@@ -189,7 +189,7 @@ class WireTypes(unittest.TestCase):
         wide = torch.cat([torch.full((BLOCK,), 127.0), torch.tensor([1.27, -0.004])])[None]
         wide[0, 5] = 0.4
         found = model.rounded(wide, "int8")
-        self.assertEqual(found[0, 5], 0)  # its block has a step of 1, and the next one of 0.01
+        self.assertEqual(found[0, 5], 0)  # its block has a step of 1, the next one of 0.01
         self.assertTrue(torch.allclose(found[0, BLOCK:], torch.tensor([1.27, 0.0])))
         self.assertEqual(model.rounded(torch.zeros(2, 3), "int8").sum(), 0)
 

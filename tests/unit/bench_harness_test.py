@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The benchmarks' harness measures right: known times in, known times out; wrong sums are thrown
-out; bounds and statistics are what their definitions say. Needs no network and no root."""
+"""The benchmarks' harness: it reports the times that contestants give it, discards wrong sums, and
+computes bounds and statistics as they are defined. Needs no network and no root."""
 
 import pathlib
 import sys
@@ -51,7 +51,7 @@ class FakeMachine:
 
 
 class FakeContestant:
-    """Says that a round took so many milliseconds for each rank, and does not wait."""
+    """Reports a round of so many milliseconds for each rank, without waiting."""
 
     def __init__(self, name, ends_ms, **answer):
         self.name, self._ends_ms, self._answer, self.rounds = name, ends_ms, answer, 0
@@ -79,7 +79,7 @@ class FakeContestant:
 
 
 class FakeVictim:
-    """In each round the next milliseconds, and one lost."""
+    """Reports the next delay in milliseconds and one lost packet for each round."""
 
     def __init__(self, *delays_ms):
         self._delays_ms = list(delays_ms)
@@ -117,7 +117,7 @@ class Harness(unittest.TestCase):
         marking = cases.case(4, 1 << 20, queue_bytes=65536, mark_bytes=20480)
         said = ", queues of 64 KiB, marks from 20 KiB on"
         self.assertEqual(cases.label(marking), cases.label(CASE) + said)
-        self.assertFalse({"own_queue", "mark_bytes"} & CASE.keys())  # as in older files
+        self.assertFalse({"own_queue", "mark_bytes"} & CASE.keys())  # older files have neither
         for case, threshold in ((marking, "20480 B"), (CASE, "0 B")):
             up = cases.network(case, ["h0"])["hosts"][0]["up"]
             self.assertEqual(up["ecn_threshold"], threshold)
@@ -137,7 +137,7 @@ class Harness(unittest.TestCase):
         links = {name: {"up": {"last_data_arrival_ns": 100 + end}}
                  for name, end in (("h0", 1), ("h1", 20), ("h2", 50))}  # fmt: skip
         self.assertEqual(harness.sender_spread(links, server, 100), 2.5)
-        links["h2"]["up"]["last_data_arrival_ns"] = 0  # it sent nothing
+        links["h2"]["up"]["last_data_arrival_ns"] = 0  # h2 sent nothing
         self.assertIsNone(harness.sender_spread(links, server, 100))
         server.first_host_is_server = False
         self.assertIsNone(harness.sender_spread(links, server, 100))
@@ -152,7 +152,7 @@ class Harness(unittest.TestCase):
         run(one, other, repeats=15)
         pairs = [tuple(order[i : i + 2]) for i in range(0, len(order), 2)]
         self.assertEqual({frozenset(pair) for pair in pairs}, {frozenset("ab")})
-        self.assertEqual(len(set(pairs)), 2)  # who begins changes
+        self.assertEqual(len(set(pairs)), 2)  # each of them begins sometimes
 
     def test_a_wrong_sum_is_thrown_out(self):
         wrong = FakeContestant(
@@ -182,7 +182,7 @@ class Harness(unittest.TestCase):
         found = run(late)
         self.assertEqual(found["a"]["runs"], 4)
         self.assertEqual(found["a"]["discarded_late"], 1)
-        self.assertEqual(late.rounds, 6)  # one to warm up, four, one again
+        self.assertEqual(late.rounds, 6)  # one to warm up, four that count, one repeated
         self.assertEqual(len(set(late.seeds)), 6)
 
     def test_a_busy_machine_is_said(self):
@@ -245,7 +245,7 @@ class Harness(unittest.TestCase):
 
         contestant.round = round_
         found = run(contestant)["a"]
-        self.assertEqual(found["rounds_closed_early"], 8)  # of four rounds
+        self.assertEqual(found["rounds_closed_early"], 8)  # the sum over four rounds
         self.assertEqual(found["rounds_closed_deadline"], 4)
 
     def test_a_rank_without_an_end_is_an_error(self):
@@ -287,13 +287,13 @@ class Harness(unittest.TestCase):
             FakeLab(), [never], FakeMachine(), 64, 10, 1, lambda *_: None, limit_s=20
         )
         self.assertEqual(len(series[0].rounds), harness.LEAST_ROUNDS)
-        self.assertEqual(never.rounds, harness.LEAST_ROUNDS)  # none was run to warm up alone
+        self.assertEqual(never.rounds, harness.LEAST_ROUNDS)  # no round was only to warm up
 
     def test_what_is_missing_comes_out(self):
         share = lambda number, *_: 0.01 * number  # noqa: E731
         found = run(FakeContestant("a", (5, 5), missing_share=share, worst_missing_share=share),
                     FakeContestant("b", (5, 5)))  # fmt: skip
-        self.assertAlmostEqual(found["a"]["missing_share"], 0.035)  # of rounds 2 to 5
+        self.assertAlmostEqual(found["a"]["missing_share"], 0.035)  # the mean of rounds 2 to 5
         self.assertAlmostEqual(found["a"]["worst_missing_share"], 0.05)
         self.assertIsNone(found["b"]["missing_share"])
         table = report.table(list(found.values()), report.TOLERANT_COLUMNS)

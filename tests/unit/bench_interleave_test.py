@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`scripts/bench interleave`: what jobs are told to do, what is made of when their iterations end,
-and when jobs count as if alone. Needs no network and no root."""
+"""`scripts/bench interleave`: the plans of jobs, the results from the ends of their iterations,
+and when jobs count as undisturbed. Needs no network and no root."""
 
 import pathlib
 import sys
@@ -47,8 +47,8 @@ class Plans(unittest.TestCase):
         self.assertEqual(len({plan.seed for plan in plans}), 4)
 
     def test_bytes_follow_from_share_and_period(self):
-        """Twice the share of a period twice as long is four times the bytes; in half as many
-        iterations it runs as long."""
+        """Twice the share of a period twice as long takes four times the bytes. Half as many
+        iterations take as long."""
         first, second = interleave.make_plans(UNLIKE, [0.1, 0.4])
         self.assertEqual(second.message_bytes, 4 * first.message_bytes)
         self.assertAlmostEqual(first.compute_s + 0.1, 0.4)

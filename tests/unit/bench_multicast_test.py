@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`scripts/bench multicast`: the links, their bounds, who takes part, and what is made of their
+"""`scripts/bench multicast`: the links, their bounds, the contestants, and the results from their
 times. Needs no network and no root."""
 
 import pathlib
@@ -21,7 +21,7 @@ import multicast_lab  # noqa: E402
 MEGABYTE = 10**6
 RATE = 8 * MEGABYTE
 ONE_S = 8 * bounds.wire_bytes(MEGABYTE) / RATE
-# To rank 0 from 1 and 2, to 1 from 2, to 2 and 3 from 1.
+# The senders of each rank: ranks 1 and 2 send to 0, rank 2 to 1, and rank 1 to 2 and 3.
 SENDERS = [[1, 2], [2], [1], [1]]
 
 
@@ -69,9 +69,9 @@ class Bounds(unittest.TestCase):
         rates = [RATE / 4] * 2 + [RATE] * 8
         slow_s = 4 * 9 / 5 * ONE_S
         self.assertAlmostEqual(links.exchange_s(rates, 3, 4, MEGABYTE, True), slow_s)
-        # The sender makes the copies, and so a slow one needs three times its link.
+        # The sender makes the copies, so a slow sender sends three copies over its link.
         self.assertAlmostEqual(links.exchange_s(rates, 3, 4, MEGABYTE, False), 12 * ONE_S)
-        # All receive all.
+        # Every rank receives all updates.
         self.assertAlmostEqual(links.exchange_s(rates, 9, 4, MEGABYTE, True), 4 * 9 * ONE_S)
         rates = [RATE / 2] * 2 + [RATE] * 8
         # 2 t / 2 + 8 t = 60 pairs.
@@ -197,7 +197,7 @@ class Results(unittest.TestCase):
         self.assertAlmostEqual(
             multicast.exchange_result(entry, [SENDERS], multicast=True)["over_own_bound"], 3
         )
-        # Groups that carried nothing bring nothing.
+        # If groups carried nothing, the bound is that without groups.
         entry["to_groups_share"] = 0
         found = multicast.exchange_result(entry, [SENDERS], multicast=True)
         self.assertAlmostEqual(found["over_own_bound"], 2)

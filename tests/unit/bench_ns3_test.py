@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`scripts/bench ns3`: what becomes of what ns3_incast says. Needs no ns-3."""
+"""`scripts/bench ns3`: the results and tables from the output of ns3_incast. Needs no ns-3."""
 
 import pathlib
 import sys
@@ -25,7 +25,7 @@ SAID = {
 
 
 def of_program(text, code="0"):
-    """Instead of ns3_incast: something that says `text`."""
+    """Replaces ns3_incast by a program that prints `text`."""
     words = [sys.executable, "-c", f"print({text!r}); raise SystemExit({code})"]
     return mock.patch.object(ns3, "command", lambda *_: words)
 
@@ -41,7 +41,7 @@ class Ns3Test(unittest.TestCase):
         self.assertAlmostEqual(entry["worst_over_bound"], 3)
         self.assertAlmostEqual(entry["all_reduce_over_bound"], 2.2)
         self.assertEqual(entry["spread"], 2)
-        self.assertEqual((entry["drops"], entry["marks"]), (2, 1))  # of a round
+        self.assertEqual((entry["drops"], entry["marks"]), (2, 1))  # per round
         self.assertAlmostEqual(entry["retransmitted_over_needed"], 0.05)
 
     def test_tcp_sums_nothing(self):

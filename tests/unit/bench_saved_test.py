@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`scripts/bench report`: files of one benchmark become one set of tables, and what is of different
-runs is said. Needs no network and no root."""
+"""`scripts/bench report`: files of one benchmark become one set of tables, which say what differs
+between their runs. Needs no network and no root."""
 
 import contextlib
 import io
@@ -26,7 +26,7 @@ LOSSY = cases.case(4, 1 << 20, loss=0.01, loss_model="random")
 
 
 def entry(contestant, case, over_bound, **changed):
-    """As harness.result() makes it."""
+    """An entry as harness.result() makes it."""
     values = {
         "contestant": contestant, "case": case, "bound_s": 0.1, "runs": 5,
         "median_s": 0.1 * over_bound, "p99_s": 0.2 * over_bound, "ci95_s": None,
@@ -39,7 +39,7 @@ def entry(contestant, case, over_bound, **changed):
 
 
 def training(contestant, seconds):
-    """As train.result() made it before there were intervals, and rounds were counted."""
+    """An entry of an older train.result(), which had no intervals and no counts of rounds."""
     case = {**CLEAN, "model": "digits", "target": 0.95}
     curves = [[[s, 0.96], [s + 1, 0.97]] for s in seconds]
     return entry(contestant, case, 1.5, measure="accuracy", to_target_s=seconds, curves=curves,

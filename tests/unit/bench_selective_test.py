@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`scripts/bench selective`: who takes part, which trainings count, and what is made of their
+"""`scripts/bench selective`: the contestants, the trainings that count, and the results from their
 times. Needs no network and no torch."""
 
 import pathlib

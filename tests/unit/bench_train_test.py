@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What `scripts/bench train` makes of whole trainings: which count, what a table and the JSON say
-of them, and how sure that is. Needs no network and no torch."""
+"""How `scripts/bench train` evaluates whole trainings: which count, their tables and JSON, and
+their confidence intervals. Needs no network and no torch."""
 
 import pathlib
 import sys
@@ -62,7 +62,7 @@ def result(*runs, case=DIGITS, failure=""):
 
 
 def reaching(*seconds):
-    """A run for each time to the target; None: it is missed."""
+    """Returns a run for each time to the target. None: the run misses the target."""
     curves = [[[s or 1.0, 0.96 if s else 0.5], [20.0, 0.94]] for s in seconds]
     return [run(seed, curve=curve) for seed, curve in enumerate(curves, 1)]
 
@@ -119,7 +119,7 @@ class Iterations(unittest.TestCase):
         self.assertAlmostEqual(found["machine_busy"], 0.75)
         self.assertAlmostEqual(found["sync_share"], 0.75)
         self.assertAlmostEqual(found["retransmitted_over_needed"], 0.005)
-        self.assertEqual(found["wire_bytes"], 100)  # of one of 97 + 3 iterations
+        self.assertEqual(found["wire_bytes"], 100)  # per iteration, of 97 + 3
         self.assertEqual(found["latest_frame_us"], 1500.0)
         row = report.table([found], train.COLUMNS, train.label).splitlines()[-1]
         self.assertIn("| 0.75 / 0.50 cores | 0.50 cores | 75 % |", row)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`scripts/bench wan`: the network, its bound, who takes part, and what is made of their times.
+"""`scripts/bench wan`: the network, its bound, the contestants, and the results from their times.
 Needs no network and no root."""
 
 import itertools
@@ -80,7 +80,7 @@ class Network(unittest.TestCase):
                 self.assertTrue(hop in network.LINKS or hop[::-1] in network.LINKS)
 
     def test_a_single_root_takes_as_long_as_its_links_need(self):
-        """Site 1 has two links, and eight others send over them: five at least over one."""
+        """Site 1 has two links, and eight other sites send over them: one carries four at least."""
         rate = 8 * MEGABYTE
         one_s = 8 * bounds.wire_bytes(MEGABYTE) / rate
         self.assertGreaterEqual(network.star_seconds(alike(rate), 1, MEGABYTE), 4 * one_s)
@@ -88,17 +88,17 @@ class Network(unittest.TestCase):
         self.assertEqual(sorted(order), list(range(1, 10)))
 
     def test_the_packing_bound_is_that_of_the_worst_partition(self):
-        """All alike: sites 6 to 9 are one part and the others alone, so 8 links bear 5 edges of
-        each tree. Then slow links cut site 9 off."""
+        """If all links are alike, sites 6 to 9 are one part, and each other site is one. So 8 links
+        carry 5 edges of each tree. Then slow links cut site 9 off."""
         rate = 8 * MEGABYTE
         one_s = 8 * bounds.wire_bytes(MEGABYTE) / rate
         self.assertAlmostEqual(network.packing_bound_s(alike(rate), MEGABYTE), one_s * 5 / 8)
         slow = alike(rate)
-        slow[6, 9] = slow[9, 8] = rate / 10  # one direction is enough
+        slow[6, 9] = slow[9, 8] = rate / 10  # one slow direction of a link is enough
         self.assertAlmostEqual(network.packing_bound_s(slow, MEGABYTE), one_s * 5)
 
     def test_the_bound_of_three_sites_is_that_of_the_one_that_is_cut_off_most(self):
-        """Whatever the number of hosts: each tree goes to every site."""
+        """The number of hosts does not matter, because each tree goes to every site."""
         mbit = 8 * MEGABYTE
         one_s = 8 * bounds.wire_bytes(MEGABYTE) / mbit
         rates = {(1, 2): 1, (1, 3): 9, (2, 3): 2}

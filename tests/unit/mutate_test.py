@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""scripts/mutate: a mutation is put where its table says, and what comes of it is told apart. The
+"""scripts/mutate: it puts a mutation where its table says, and tells the outcomes apart. The
 programs that it builds and runs are shell commands here."""
 
 import pathlib
@@ -80,7 +80,7 @@ class Tables(unittest.TestCase):
 
 
 class Find(unittest.TestCase):
-    """The program of a test is found by its source, whatever it is called and has beside it."""
+    """The program of a test is found by its source, whatever its name and its other sources."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -132,7 +132,7 @@ class Find(unittest.TestCase):
 
 
 class Outcomes(unittest.TestCase):
-    """What a run says. The test is a script that looks at the file."""
+    """The outcome of a run. The test is a script that looks at the mutated file."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

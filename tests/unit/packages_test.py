@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The Debian packages have what a build installs, each file once, and what builds them is what
-scripts/setup installs. scripts/deb makes the packages themselves."""
+"""The Debian packages have all files that a build installs, each file once, and they build with
+what scripts/setup installs. scripts/deb makes the packages themselves."""
 
 import fnmatch
 import json
@@ -14,12 +14,12 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = sys.argv.pop(1)
 DEBIAN = ROOT / "debian"
-# Those of a package build alone.
+# Only a package build needs these.
 FOR_PACKAGES = {"debhelper-compat", "dh-python"}
 
 
 def installed():
-    """Paths below /usr of a build with everything."""
+    """Returns the paths below /usr that a build with all features installs."""
     said = subprocess.run(["meson", "introspect", "--installed", BUILD], check=True,
                           capture_output=True, text=True).stdout  # fmt: skip
     prefix = next(option["value"] for option in json.loads(subprocess.run(
