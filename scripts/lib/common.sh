@@ -2,11 +2,11 @@
 # Copyright (c) 2026 The gradplane authors
 # shellcheck shell=bash
 #
-# What every shell script here shares. Source it; it changes to the root of the checkout.
+# Functions that all shell scripts here share. Source it; it changes to the root of the checkout.
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 cd "$ROOT" || exit 1
-# Another python3 may come first on the caller's PATH, without Debian's torch.
+# On the caller's PATH, a python3 without Debian's torch may come first.
 PYTHON=/usr/bin/python3
 PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 export PATH PYTHON PYTHONDONTWRITEBYTECODE=1
@@ -18,7 +18,7 @@ die() {
   exit 1
 }
 
-# Prints the comment block below the licence lines of the calling script, and ends it well.
+# Prints the comment block below the licence lines of the calling script, and exits with 0.
 usage() {
   sed -n '5,${/^#/!q;s/^# \{0,1\}//;p}' "$ROOT/scripts/${0##*/}"
   exit 0
@@ -34,8 +34,8 @@ take_lock() {
 }
 
 # run_contained CMD...: runs CMD in mount and PID namespaces of its own, with private /run/netns,
-# /run/gradplane and /run/dpdk, so that nothing it makes outlives it, whatever kills it. Without the
-# right to make namespaces CMD runs as it is. Huge pages are global: their number is put back.
+# /run/gradplane and /run/dpdk. So nothing that CMD makes outlives it, whatever kills it. If it may
+# not make namespaces, it runs CMD without them. Huge pages are global, so their number is restored.
 run_contained() {
   local huge_pages=/proc/sys/vm/nr_hugepages huge_pages_before='' child='' rc=0
   [ -w "$huge_pages" ] && huge_pages_before="$(cat "$huge_pages")"
@@ -47,7 +47,7 @@ run_contained() {
     "$@" &
   fi
   child=$!
-  # shellcheck disable=SC2064 # the values of now are meant
+  # shellcheck disable=SC2064 # the trap needs the present values
   trap "end_contained $child $huge_pages '$huge_pages_before'" EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM

@@ -2,13 +2,13 @@
 # Copyright (c) 2026 The gradplane authors
 # shellcheck shell=bash
 #
-# Scripts on another release of Debian: a chroot in .cache/releases that has its own packages and
-# build folders, and this checkout at /src. Source it after common.sh.
+# Runs scripts on another release of Debian: in a chroot in .cache/releases with packages and build
+# folders of its own, and with this checkout at /src. Source it after common.sh.
 
 MIRROR="${GRADPLANE_MIRROR:-http://deb.debian.org/debian}"
 
-# heed_release SCRIPT ARG...: where the arguments begin with --release NAME, runs SCRIPT with the
-# others on that release, and ends with its exit code.
+# heed_release SCRIPT ARG...: if the arguments begin with --release NAME, runs SCRIPT with the other
+# arguments on that release, and exits with its exit code.
 heed_release() {
   local script="$1" name="${3:-}"
   if [ "${2:-}" != --release ]; then
@@ -27,7 +27,7 @@ heed_release() {
     "scripts/$script" "$@"
 }
 
-# make_release NAME FOLDER: FOLDER/root has the release, whole or not at all.
+# make_release NAME FOLDER: makes the release in FOLDER/root, completely or not at all.
 make_release() {
   local name="$1" folder="$2"
   if [ -d "$folder/root" ]; then return; fi

@@ -4,9 +4,9 @@
 #
 # Usage: tests/smoke/cli_test.sh [BUILD_FOLDER]
 #
-# The operator's command as an operator meets it: exact messages of check-config, exit codes and
-# signals through run, the order in LD_PRELOAD, the verdict of --verify, no daemon, closed pipes.
-# Needs no root, no network and no torch.
+# Tests the gradplane command from outside: exact messages of check-config, exit codes and signals
+# through run, the order in LD_PRELOAD, the verdict of --verify, no daemon, and closed pipes. Needs
+# no root, no network and no torch.
 
 # The commands in single quotes are for the shells that gradplane starts.
 # shellcheck disable=SC2016
@@ -17,7 +17,7 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-# The commands here must not depend on who runs the test.
+# The commands here must not depend on the environment of the test.
 unset GRADPLANE_SOCKET GRADPLANE_RUN_ID GRADPLANE_REPORT GRADPLANE_REQUIRE LD_PRELOAD
 export TMPDIR="$work"
 
@@ -26,7 +26,7 @@ fail() {
   exit 1
 }
 
-# expect CODE COMMAND...: runs it, leaves its output in $out and $err.
+# expect CODE COMMAND...: runs the command, and puts its output into $out and $err.
 expect() {
   local wanted="$1" code
   shift
@@ -41,7 +41,7 @@ holds() { case "$1" in *"$2"*) ;; *) fail "no '$2' in '$1'" ;; esac; }
 
 [ -x "$gradplane" ] || fail "$gradplane is not built"
 
-# A library of our own stands in for the shim: what is tested is how it is loaded.
+# A library of the test replaces the shim, because only its loading is tested.
 mkdir "$work/lib"
 printf 'void nothing(void) {}\n' >"$work/empty.c"
 cc -shared -fPIC -o "$work/lib/libgradplane_preload.so" "$work/empty.c" || fail "no compiler"
@@ -152,13 +152,13 @@ same "$out" "1 4 gpu3 4711 unset"
 expect 2 "$gradplane" run --launcher openmpi -- true
 holds "$err" "OMPI_COMM_WORLD_RANK is not set"
 expect 2 "$gradplane" run --launcher yarn -- true
-# The command's own options are its own, with and without --.
+# Options of the started command are not taken for those of gradplane, with and without --.
 expect 0 "$gradplane" run sh -c 'echo "$@"' sh --verify --json
 same "$out" "--verify --json"
 GRADPLANE_LIB_DIR="$work" expect 1 "$gradplane" run -- true
 holds "$err" "libgradplane_preload.so is not there (looked for $work/libgradplane_preload.so)"
 
-# signalled SIGNAL CODE: sends it to `gradplane run --verify` and expects the exit code.
+# signalled SIGNAL CODE: sends the signal to `gradplane run --verify` and expects the exit code.
 signalled() {
   local signal="$1" wanted="$2" code parent
   rm -f "$work/ready" && mkfifo "$work/ready"
@@ -181,7 +181,7 @@ expect 137 sh -c 'ulimit -c 0; "$@"' sh "$gradplane" run -- sh -c 'kill -KILL $$
 expect 137 "$gradplane" run --verify -- sh -c 'kill -KILL $$'
 
 echo "verify"
-# report OPS RANK: what the shim of one process would leave.
+# report OPS RANK: writes the report that the shim of a process would write.
 report='file="$(echo "$GRADPLANE_REPORT" | sed "s/%p/$$/")"
 printf "{\"pid\": $$, \"rank\": \"$2\", \"carried_ops\": $1, " >"$file"
 printf "\"passed_through\": {\"device\": 2}}\n" >>"$file"'
@@ -194,7 +194,7 @@ holds "$err" "passed through 2 (device 2)"
 same "$out" ""
 expect 3 "$gradplane" run --verify -- sh -c "$report" sh 0 0
 expect 6 "$gradplane" run --verify -- sh -c "$report; exit 6" sh 0 0
-# Several processes report side by side; the user's own file gets every line.
+# Several processes report at the same time, and the user's own file gets every line.
 printf '%s\n' "$report" >"$work/rank.sh"
 GRADPLANE_REPORT="$work/all.json" expect 0 "$gradplane" run --verify -- sh -c \
   'sh "$1" 1 0 & sh "$1" 2 1 & sh "$1" 0 2 & wait' sh "$work/rank.sh"

@@ -4,8 +4,8 @@
 #
 # Usage: tests/smoke/netlab_test.sh
 #
-# scripts/netlab gives the rate and the loss that were asked for, to frames that leave past the
-# host's own queue as a DPDK port's do, and leaves nothing behind. Needs root.
+# scripts/netlab applies the requested rate and loss, also to frames that bypass the host's queue as
+# those of a DPDK port do, and leaves nothing. Needs root.
 
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -29,7 +29,7 @@ fi
 
 mac_of() { $NETLAB exec "$RUN" "$1" cat /sys/class/net/dp0/address; }
 
-# transfer TO COUNT BYTES FROM...: leaves "frames bytes seconds" of what arrived in $received.
+# transfer TO COUNT BYTES FROM...: puts "frames bytes seconds" of what arrived into $received.
 transfer() {
   local to="$1" count="$2" bytes="$3" host pid senders=()
   shift 3
@@ -81,8 +81,8 @@ management_and_silence() {
   echo "management interface reachable; dp0 bare"
 }
 
-# rate_of TO COUNT BYTES FROM...: leaves the rate in $rate, in Mbit/s. A queue that never runs empty
-# lets through exactly the rate; where a busy machine let it run empty, it is tried again.
+# rate_of TO COUNT BYTES FROM...: puts the rate in Mbit/s into $rate. A queue that is never empty
+# passes exactly the rate. If a busy machine let the queue become empty, the transfer is repeated.
 rate_of() {
   local attempt frames bytes seconds
   for attempt in 1 2 3 4 5; do
@@ -110,10 +110,10 @@ rate_is_kept() {
 loss_is_as_asked() {
   $NETLAB up --run "$RUN" --hosts a,b --loss 5% || fail "up with loss"
   transfer b 20000 200 a
-  # Five standard deviations to both sides, here and below.
+  # The limits are five standard deviations to both sides, here and below.
   between "lost on the uplink" "$(stat a up lost)" 846 1154
   between "lost on the downlink" "$(stat b down lost)" 800 1100
-  # Two independent losses of 5 %: 9.75 %.
+  # Two independent losses of 5 % are 9.75 % together.
   between "frames that got through" "${received%% *}" 17840 18260
 }
 
