@@ -152,7 +152,7 @@ TEST_CASE("the first block of a round waits a moment for members that have not b
   c.open();
   c.edges[2].hold(0);
   c.offer_all();
-  CHECK(c.group.waits_until(0, {}) <= kNow);  // the child that holds results does not count yet
+  CHECK(c.group.waits_until(0, {}) <= kNow);  // no child takes results yet
   c.group.on_may_begin(0, false, kNow);
   c.group.on_may_begin(0, false, kNow + Duration::ms(1));
   CHECK(c.group.waits_until(0, {}) == kNow + kHeldPatience);

@@ -200,7 +200,7 @@ TEST_CASE(
   CHECK(share_of(2) == kLink / 2);
   REQUIRE(stage.submit() == job::SubmitResult::kAccepted);
   CHECK(share_of(2) == kLink);
-  CHECK(share_of(1) == kLink / 2);  // node 1 is not selected
+  CHECK(share_of(1) == kLink / 2);  // no selection sends to node 1
   const Statement exact{.elements = kElements};
   REQUIRE(stage.node.job().submit(0, 1, exact) == job::SubmitResult::kAccepted);
   CHECK(share_of(2) == kLink);  // the exchange has not been sent yet

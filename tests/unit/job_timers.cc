@@ -131,8 +131,8 @@ TEST_CASE("an answer to later packets proves that the blocks of another round ar
   REQUIRE(node.drain(soon).size() == 8);
   answer(1, soon, soon + Duration::ms(1));
   CHECK(listen(node, soon + Duration::ms(1), kStart + Duration::ms(5)).empty());
-  // Packets of now are late enough to prove a loss. So all of round 0 goes again, earlier than a
-  // silent peer would be probed with one block.
+  // Packets that go now are late enough to prove a loss. So all of round 0 goes again, earlier than
+  // a silent peer would be probed with one block.
   const Instant later = kStart + Duration::ms(5);
   REQUIRE(node.submit(0, 2, kHalf) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(later).size() == 8);

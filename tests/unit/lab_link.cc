@@ -151,8 +151,8 @@ TEST_CASE("losses come in bursts of the length that was asked for") {
     lost += is_lost;
     was_lost = is_lost;
   }
-  // The share of time in the bad state is enter / (enter + leave). A stay there is 1 / leave frames
-  // in the mean.
+  // The share of time in the bad state is enter / (enter + leave). A stay there lasts 1 / leave
+  // frames in the mean.
   CHECK(is_near(static_cast<double>(lost) / kMany, 0.01 / 0.26, 0.1));
   CHECK(is_near(static_cast<double>(lost) / bursts, 4.0, 0.1));
   LinkSettings half = settings;

@@ -87,8 +87,8 @@ TEST_CASE("pairs are not left for the last selection, whatever share is wanted")
     return most;
   };
   PlanRequest request = selective(41);
-  // Of the 40 others 1 ppm is less than one node, but no node has fewer than a fifth of them: 8.
-  // The other shares are 8, 12 and 20 nodes.
+  // Of 40 other nodes, 1 ppm would be one receiver, but at least a fifth of them are selected: 8.
+  // The other shares give 8, 12 and 20.
   for (const auto& [ppm, each] : std::vector<std::pair<std::uint32_t, std::size_t>>{
            {1, 8}, {200'000, 8}, {300'000, 12}, {500'000, 20}}) {
     CAPTURE(ppm);

@@ -120,7 +120,7 @@ TEST_CASE(
   double shares[3] = {};
   for (const api::Tree& tree : plan.trees) {
     shares[tree.root] = tree.weight;
-    std::vector<api::NodeId> parent = {1, 1, 1};  // 0 and 2 are always below 1
+    std::vector<api::NodeId> parent = {1, 1, 1};  // 0 and 2 are below 1, and 1 below the root
     parent[1] = tree.root;
     parent[tree.root] = api::kNoNode;
     CHECK(tree.parent == parent);

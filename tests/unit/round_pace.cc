@@ -29,7 +29,8 @@ RoundPace paced(std::uint32_t count, std::uint32_t at_once, Duration pause) {
 
 TEST_CASE("slow rounds have a short way to the next plan") {
   CHECK(paced(100, 1, Duration::seconds(3)).most_in(kSpan) == 2);
-  CHECK(paced(100, 1, Duration::ms(500)).most_in(kSpan) == 4);  // 0, 500, 1000 ms, and one
+  // Rounds begin at 0, 500 and 1000 ms, and one more is allowed for.
+  CHECK(paced(100, 1, Duration::ms(500)).most_in(kSpan) == 4);
   CHECK(paced(100, 1, Duration::ms(400)).most_in(kSpan) == 4);
 }
 
