@@ -229,7 +229,7 @@ void check_poll_cores(Draft& draft) {
 void check_poll(Draft& draft) {
   check_poll_cores(draft);
   if (draft.config.poll.idle != IdlePolicy::kBusy) return;
-  for (const char* key : {"poll.spin", "poll.max_sleep"}) {
+  for (const char* key : {"poll.spin", "poll.max_sleep", "poll.real_time"}) {
     if (is_set(draft, key)) draft.error(key, "means nothing with poll.idle busy; remove it");
   }
 }

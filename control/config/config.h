@@ -155,6 +155,7 @@ struct PollConfig {
   std::vector<std::uint32_t> cores;   // one poll thread on each; empty: there is one in all
   Duration spin;
   Duration max_sleep;
+  bool real_time = false;  // poll threads go before ordinary threads
 };
 
 struct LivenessConfig {

@@ -216,11 +216,9 @@ constexpr Option kOptions[] = {
     {.path = "cluster.coordinator",
      .type = kNodeName,
      .default_note = "the first node",
-     .summary =
-         "Node that admits ranks and distributes plans at first. When it dies, the node with "
-         "the lowest place in the list that answers does so. So every file should hold what "
-         "the coordinator decides by: `plan`, `network`, `gather`, `quotas` and "
-         "`ranks.elastic`.",
+     .summary = "Node that admits ranks and distributes plans. When it dies, the first node in the "
+                "list that answers does so, by its own file. So `plan`, `network`, `gather`, "
+                "`quotas` and `ranks.elastic` should be the same in all.",
      .store = [](const Target& t, const Value& v) { t.references->coordinator = v.text; }},
     {.path = "name",
      .scope = kNode,
@@ -276,10 +274,9 @@ constexpr Option kOptions[] = {
      .type = kTime,
      .max = kSecond,
      .default_text = "50 us",
-     .summary = "With adaptive: how long the loop looks for work again and again, and lets others "
-                "have the "
-                "processor in between, before it sleeps. Not at all where one packet occupies "
-                "port.link_rate for longer.",
+     .summary =
+         "With adaptive: how long the loop looks for work, and lets others have the processor "
+         "in between, before it sleeps. Not at all where a packet takes the link longer.",
      .store = [](const Target& t,
                  const Value& v) { t.config->poll.spin = Duration::ns(v.number); }},
     {.path = "poll.max_sleep",
@@ -290,6 +287,12 @@ constexpr Option kOptions[] = {
      .summary = "With adaptive: the longest pause; an idle node answers a packet that much later.",
      .store = [](const Target& t,
                  const Value& v) { t.config->poll.max_sleep = Duration::ns(v.number); }},
+    {.path = "poll.real_time",
+     .type = kBoolean,
+     .default_text = "false",
+     .summary = "With adaptive: poll threads go before ordinary threads (SCHED_RR). Needs "
+                "CAP_SYS_NICE. See [cores](cores.md#a-core-that-is-shared).",
+     .store = [](const Target& t, const Value& v) { t.config->poll.real_time = v.number != 0; }},
     {.path = "rounds.bytes",
      .type = kSizeOrAuto,
      .min = 64 * kKiB,
@@ -362,9 +365,7 @@ constexpr Option kOptions[] = {
      .type = kChoice,
      .choices = kLogLevels,
      .default_text = "info",
-     .summary =
-         "How much the daemon logs, to stderr. Lines have no times; under systemd the journal "
-         "adds them.",
+     .summary = "How much the daemon logs to stderr. Under systemd the journal adds times.",
      .store = [](const Target& t, const Value& v) { t.config->log_level = as<LogLevel>(v); }},
 };
 

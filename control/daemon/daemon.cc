@@ -139,7 +139,9 @@ Status Daemon::open_dataplane() {
       planner_of(config_), [ring = plans_made_.ring.get()] { ipc::ring_doorbell(ring); });
   // All engines are made before the first loop starts, because a loop changes what engines share.
   for (std::size_t c = 0; c < cores_.size(); ++c) make_engine(c);
-  for (std::size_t c = 0; c < cores_.size(); ++c) start_loop(c);
+  for (std::size_t c = 0; c < cores_.size(); ++c) {
+    if (const Status started = start_loop(c); !started) return started;
+  }
   return Nothing{};
 }
 
@@ -204,7 +206,7 @@ void Daemon::make_engine(std::size_t index) {
                                                  core.commands, core.events, core.reports);
 }
 
-void Daemon::start_loop(std::size_t index) {
+Status Daemon::start_loop(std::size_t index) {
   Core& core = *cores_[index];
   const std::vector<std::uint32_t>& cpus = config_.poll.cores;
   core.poll = std::make_unique<PollThread>(
@@ -215,6 +217,7 @@ void Daemon::start_loop(std::size_t index) {
                   .core = cpus.empty() ? config_.poll.core : std::optional(cpus[index]),
                   .link_bits_per_second = config_.port().link_rate_bits_per_s.value_or(0)},
       core.doorbell, engine_events_.ring.get(), core.events);
+  return config_.poll.real_time ? core.poll->go_before_others() : Status(Nothing{});
 }
 
 Daemon::~Daemon() {

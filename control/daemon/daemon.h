@@ -52,7 +52,7 @@ class Daemon : public server::ConnectionHandler {
   Status open_port();
   engine::EngineOptions engine_options(std::size_t core) const;
   void make_engine(std::size_t core);
-  void start_loop(std::size_t core);
+  Status start_loop(std::size_t core);
   void announce() const;
 
   void on(server::ConnectionId connection, const protocol::Attach& attach);

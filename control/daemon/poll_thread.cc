@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/daemon/poll_thread.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "dataplane/hop/flow.h"
 #include "dataplane/job/job_config.h"
@@ -31,6 +33,16 @@ Duration useful_spin(const PollOptions& options) {
 }
 
 }  // namespace
+
+Status go_before_others(pthread_t thread) {
+  const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_RR)};
+  const int error = pthread_setschedparam(thread, SCHED_RR, &lowest);
+  if (error == 0) return Nothing{};
+  return Error{fmt::format(
+      "poll.real_time: the kernel does not let this process have real-time threads: {}; give it "
+      "CAP_SYS_NICE (the service: AmbientCapabilities=CAP_SYS_NICE), or set poll.real_time: false",
+      std::strerror(error))};
+}
 
 Instant clock_now() {
   timespec ts;

@@ -2,12 +2,15 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <thread>
 
 #include "control/daemon/nap_policy.h"
+#include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/ipc/doorbell.h"
@@ -22,6 +25,10 @@ struct PollOptions {
   std::uint64_t link_bits_per_second = 0;  // 0: not known
 };
 
+/// Lets a thread go before all ordinary threads, as the kernel's own network code does (SCHED_RR).
+/// An error says what is missing.
+Status go_before_others(pthread_t thread);
+
 /// Runs an engine on a thread of its own until stop(). The engine gets the time only from here.
 class PollThread {
  public:
@@ -35,6 +42,8 @@ class PollThread {
 
   /// Ends the loop and waits for it. It may be called more than once.
   void stop();
+
+  Status go_before_others() { return daemon::go_before_others(thread_.native_handle()); }
 
   /// The time in polls that found work, and the time since the start. Any thread; the values may be
   /// a little old.

@@ -89,6 +89,32 @@ def with_daemon(program, world):
         return run(daemon.socket, program, world)
 
 
+def policies_by_thread(process):
+    found = {}
+    for task in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{task}/comm", encoding="utf8") as f:
+            found[f.read().strip()] = os.sched_getscheduler(int(task))
+    return found
+
+
+def test_poll_threads_in_real_time():
+    real_time = "poll: {real_time: true}\n"
+    for more, policy in (("", os.SCHED_OTHER), (real_time, os.SCHED_RR)):
+        with Daemon(more) as daemon:
+            found = policies_by_thread(daemon.process.pid)
+            expect(found.pop("gradplane-poll") == policy, f"{more}: {found}")
+            expect(set(found.values()) == {os.SCHED_OTHER}, str(found))
+    if os.geteuid() != 0:
+        return
+    with Daemon(real_time) as daemon:
+        daemon.kill()
+        refused = subprocess.run(
+            ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice", DAEMON, "--config",
+             daemon.folder + "/config.yaml"], capture_output=True, text=True,
+            timeout=START_SECONDS, check=False)  # fmt: skip
+    expect(refused.returncode == 1 and "CAP_SYS_NICE" in refused.stderr, str(refused))
+
+
 def test_exact_programs():
     for world in (2, 4):
         plain = run_ranks(EXACT, world, preload=False)

@@ -183,6 +183,8 @@ TEST_CASE("the plans of single jobs have roots and trees, too") {
 TEST_CASE("values that contradict each other are errors") {
   CHECK(errors_of(std::string(kBase) + "poll: {idle: busy, max_sleep: 5 ms}\n") ==
         one("14: poll.max_sleep: value '5 ms': means nothing with poll.idle busy; remove it"));
+  CHECK(errors_of(std::string(kBase) + "poll: {idle: busy, real_time: true}\n") ==
+        one("14: poll.real_time: value 'true': means nothing with poll.idle busy; remove it"));
   CHECK(errors_of(std::string(kBase) + "liveness: {suspect_after: 700 ms}\n") ==
         one("14: liveness.suspect_after: value '700 ms': suspect_after must be at least 3 "
             "heartbeats"));

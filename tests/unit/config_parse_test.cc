@@ -38,6 +38,7 @@ TEST_CASE("a file gives typed values and documented defaults") {
   CHECK(c.plan.root == 0);
   CHECK(c.poll.idle == IdlePolicy::kAdaptive);
   CHECK(c.poll.max_sleep == Duration::ms(2));
+  CHECK(!c.poll.real_time);
   CHECK(c.round_bytes == kMaxRoundBytes);
   CHECK(c.block_bytes == kDefaultBlockBytes);
   CHECK(c.liveness.suspect_after == Duration::seconds(3));
@@ -51,7 +52,7 @@ TEST_CASE("every kind of value is read") {
   socket: /tmp/x.sock
   allow_uids: [1000, 1001]
 plan: {kind: sharded, roots: training}
-poll: {idle: adaptive, core: 3, spin: 1.5 ms, max_sleep: "10 ms"}
+poll: {idle: adaptive, core: 3, spin: 1.5 ms, max_sleep: "10 ms", real_time: true}
 rounds: {bytes: 1 MiB}
 block: {bytes: 512 B}
 security: {authenticate: false}
@@ -68,6 +69,7 @@ log: {level: debug}
   CHECK(c.poll.core == 3U);
   CHECK(c.poll.spin == Duration::us(1500));
   CHECK(c.poll.max_sleep == Duration::ms(10));
+  CHECK(c.poll.real_time);
   CHECK(c.round_bytes == std::size_t{1} << 20);
   CHECK(c.block_bytes == 512);
   CHECK_FALSE(c.authenticate);
