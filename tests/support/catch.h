@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// One name for Catch2 2.13 (Debian 12) and Catch2 3 (Debian 13).
+// Includes Catch2 2.13 (Debian 12) or Catch2 3 (Debian 13).
 #ifdef GRADPLANE_CATCH2_V3
 #include <catch2/catch_all.hpp>
-using Catch::Approx;  // which Catch2 2.13 has outside its namespace
+using Catch::Approx;  // in Catch2 2.13 it is outside the namespace
 #else
 #include <catch2/catch.hpp>
 #endif

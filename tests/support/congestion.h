@@ -26,8 +26,8 @@ inline double window_of(const congestion::Controller& c, Instant now) {
   return c.decide(now).window_blocks;
 }
 
-/// Sends what the window holds, and acks it block by block a round trip later, while the sender
-/// fills the window again; the time then.
+/// Sends as many blocks as the window allows. One round trip later it acks them one by one, while
+/// the sender fills the window again. Returns the time of the acks.
 inline Instant round_trip(congestion::Controller& c, Instant now, Duration rtt, bool marked = false,
                           Duration min_rtt = {}) {
   const auto blocks = std::max(1U, static_cast<std::uint32_t>(window_of(c, now)));
@@ -52,7 +52,7 @@ inline Instant round_trips(congestion::Controller& c, Instant now, Duration rtt,
   return now;
 }
 
-/// Blocks that were sent a round trip ago, or at `sent`.
+/// Reports the loss of blocks that were sent a round trip ago, or at `sent`.
 inline void lose(congestion::Controller& c, Instant now, Duration rtt, std::uint32_t blocks,
                  std::optional<Instant> sent = {}) {
   c.on_loss({.now = now,

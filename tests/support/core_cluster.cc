@@ -54,7 +54,8 @@ void CoreCluster::join_at(std::size_t member, std::uint32_t index) {
   }
 }
 
-/// Its ranks have completed all rounds in which they took part, and none else.
+/// Removes a node, and checks that its ranks have completed exactly the rounds in which they took
+/// part.
 void CoreCluster::leave(std::size_t member) {
   for (Rank& rank : ranks_) {
     if (rank.member != member) continue;
@@ -184,8 +185,8 @@ void CoreCluster::complete(std::size_t member, const job::Event& event) {
   }
 }
 
-/// Whether some rank lacks a round that is so much older that nobody may have completed this one
-/// (I6).
+/// Whether some rank has not completed a round that is at least kMaxLeadRounds older. No rank may
+/// have completed this one then (I6).
 bool CoreCluster::is_too_far_ahead(std::uint32_t index) const {
   return std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
     return rank.is_here && index >= rank.completed + kMaxLeadRounds &&
@@ -193,8 +194,8 @@ bool CoreCluster::is_too_far_ahead(std::uint32_t index) const {
   });
 }
 
-/// When every node with ranks has ended a plan, the other nodes hear of it. When all have, those
-/// that have no part in the next one may go.
+/// When all nodes with ranks have ended a plan, the coordinator tells the other nodes. When all
+/// nodes have ended it, nodes without a part in the next plan may leave.
 void CoreCluster::on_ended(std::size_t member) {
   ++ended_plans_;
   --ending_;
@@ -208,7 +209,7 @@ void CoreCluster::order(std::size_t member, Order::Kind kind) {
   orders_.push_back({.at = now_ + delay, .member = member, .kind = kind});
 }
 
-/// To all nodes with a part in either plan.
+/// Sends an order to all nodes with a part in either plan.
 void CoreCluster::order_all(Order::Kind kind) {
   for (std::size_t m = 0; m < nodes_.size(); ++m) {
     if (nodes_[m] != nullptr || has_part(flips_[next_flip_].plan, m)) order(m, kind);
@@ -227,7 +228,7 @@ void CoreCluster::begin_flip() {
   for (std::size_t m = 0; m < nodes_.size(); ++m) {
     if (nodes_[m] != nullptr && has_ranks(m)) ++ending_with_ranks_;
   }
-  // Some nodes hear of it before they hear that they should prepare it.
+  // Sends the aborts at once, so that some nodes get one before the order to prepare.
   if (!flips_[next_flip_].abort || random_() % 2 == 0) return;
   flip_is_decided_ = true;
   order_all(Order::Kind::kAbort);
@@ -328,7 +329,7 @@ void CoreCluster::use_groups(job::PlanConfig& config) const {
     tree.multicasts_results = options_.copies_for != nullptr;
 }
 
-/// Whether a node is a child of the group's sender.
+/// Whether a node is a child of the group's sender in the group's tree.
 bool CoreCluster::is_in(std::uint16_t node, const GroupName& group) const {
   std::vector<const api::Plan*> plans;
   for (const auto& [first, plan] : plans_) plans.push_back(&plan);
@@ -344,7 +345,7 @@ bool CoreCluster::is_in(std::uint16_t node, const GroupName& group) const {
   });
 }
 
-/// Each copy has a fate of its own.
+/// Sends a copy to each member; each copy may be lost or delayed by itself.
 void CoreCluster::send_to_group(const Sent& packet) {
   for (const api::Member& member : members_) {
     const std::uint16_t node = member.node;

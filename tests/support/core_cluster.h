@@ -21,50 +21,54 @@ struct ClusterOptions {
   std::uint64_t seed = 1;
   std::size_t block_bytes = kMinBlockBytes;
   std::size_t round_bytes = 16 << 10;
-  std::uint32_t in_flight = 4;  // rounds that a rank submits ahead
+  std::uint32_t in_flight = 4;  // how many rounds a rank may have in flight
   bool authenticate = false;
   Instant start = Instant::from_ns(1'000'000'000);
-  Duration limit = Duration::seconds(30);  // virtual
+  Duration limit = Duration::seconds(30);  // in virtual time
   Duration delay = Duration::us(50);
   Duration jitter;
   double loss = 0;
   double duplication = 0;
-  /// Somebody on the way sends a copy of each ack and each grant to all nodes that it is not for.
+  /// The network sends a copy of each ack and each grant to all nodes that are not its receiver.
   bool readdress = false;
-  /// Results go to groups, where this says that the network copies for a node now.
+  /// If set, results go to groups, and this says for which nodes the network makes copies at this
+  /// time.
   std::function<bool(std::uint16_t node, Instant now)> copies_for;
 };
 
-/// A further plan for the nodes of a cluster, with another epoch. Each rank is always on the same
-/// node, and the first member with ranks of the first plan is in all plans.
+/// A further plan for the nodes of a cluster, with another epoch. Each rank is on the same node in
+/// all plans. The first member of the first plan that has ranks is in all plans.
 struct PlanFlip {
   api::Plan plan;
-  std::uint32_t after_rounds = 0;  // that the first rank has completed when it is prepared
-  bool abort = false;              // after some of the nodes have prepared it, or all
+  // it is prepared when the first rank has completed so many rounds
+  std::uint32_t after_rounds = 0;
+  bool abort = false;  // the coordinator aborts it when some or all nodes have prepared it
 };
 
-/// Production jobs of all members of a plan, joined by a network that may lose, repeat and reorder,
-/// in virtual time. Rounds begin at plan.activation_round. The whole engine has its own simulator
-/// (tests/sim); this one can start anywhere in the space of rounds and clocks.
+/// Runs the production jobs of all members of a plan in virtual time. The network between them may
+/// lose, repeat and reorder packets. Rounds begin at plan.activation_round. tests/sim simulates
+/// whole engines; this class has only the protocol core, and can start at any round number and
+/// clock value.
 class CoreCluster {
  public:
   CoreCluster(const api::Plan& plan, const ClusterOptions& options);
 
-  /// Runs one round for each entry, which is its number of elements. Empty when every rank got
-  /// every sum, and nothing was left in flight; else what went wrong.
+  /// Runs one round for each entry, which is its number of elements. Returns an empty string if
+  /// every rank got every sum and nothing is left in flight; otherwise a text that says what went
+  /// wrong.
   std::string run(const std::vector<std::uint32_t>& elements);
 
-  /// During run() these plans are put in force one after the other, each when the one before has
-  /// ended everywhere. Messages to nodes take random times. Nodes join and leave, with their
-  /// ranks. Call it before run().
+  /// Makes run() change to these plans one after the other. Each change begins when the plan before
+  /// has ended everywhere. Orders of the coordinator take random times. Nodes join and leave with
+  /// their ranks. Call it before run().
   void flip(std::vector<PlanFlip> flips);
-  /// Plans that nodes have given back because they had ended.
+  /// The number of plans that nodes have given back because they had ended.
   std::size_t ended_plans() const { return ended_plans_; }
   std::size_t finished_flips() const { return next_flip_; }
   std::size_t joined() const { return joined_; }
   std::size_t left() const { return left_; }
 
-  /// Of a member of the first plan with ranks.
+  /// `member` is an index of the first plan's members with ranks.
   CoreNode& node(std::size_t member) { return *nodes_[member]; }
   Instant now() const { return now_; }
 
@@ -81,11 +85,12 @@ class CoreCluster {
     std::size_t local = 0;
     bool is_here = false;
     std::uint32_t submitted = 0;
-    std::uint32_t completed = 0;  // without a gap: rounds may end in another order
+    // all rounds before this one are done; rounds may end in another order
+    std::uint32_t completed = 0;
     std::vector<bool> done;
   };
 
-  /// A message of the coordinator on its way to a node.
+  /// An order of the coordinator on its way to a node.
   struct Order {
     enum class Kind : std::uint8_t { kPrepare, kCommit, kAbort, kEndOlder, kDismiss };
     Instant at;
@@ -125,9 +130,11 @@ class CoreCluster {
   ClusterOptions options_;
   std::mt19937_64 random_;
   std::uint32_t first_round_;
-  std::vector<api::Member> members_;                        // of all plans
-  std::vector<std::pair<std::uint32_t, api::Plan>> plans_;  // from which index of elements_ on
-  std::vector<std::unique_ptr<CoreNode>> nodes_;            // of members_; null: has no part now
+  std::vector<api::Member> members_;  // of all plans
+  // by index into elements_ of the first round
+  std::vector<std::pair<std::uint32_t, api::Plan>> plans_;
+  // by index into members_; null: not in the job now
+  std::vector<std::unique_ptr<CoreNode>> nodes_;
   std::vector<Rank> ranks_;
   std::vector<std::uint32_t> elements_;
   std::priority_queue<Flight> flights_;
@@ -139,9 +146,9 @@ class CoreCluster {
   std::vector<Order> orders_;
   bool flip_runs_ = false;
   bool flip_is_decided_ = false;
-  std::size_t awaited_ = 0;                  // nodes that have not prepared the plan of this flip
-  std::optional<std::uint32_t> activation_;  // the latest of their horizons
-  std::size_t ending_ = 0;                   // nodes that have the plan before
+  std::size_t awaited_ = 0;                  // nodes that have not yet prepared this flip's plan
+  std::optional<std::uint32_t> activation_;  // the latest horizon that a node has answered
+  std::size_t ending_ = 0;                   // nodes that still have the plan before
   std::size_t ending_with_ranks_ = 0;
   std::size_t ended_plans_ = 0;
   std::size_t joined_ = 0;

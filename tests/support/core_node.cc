@@ -36,7 +36,8 @@ job::SubmitResult CoreNode::submit(std::size_t local_rank, std::uint32_t round,
 
 void CoreNode::deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now,
                        bool marked) {
-  // A copy of exactly this size: a read past the packet's end is seen by the sanitizer.
+  // Copies the packet into a buffer of exactly its size, so that the sanitizer sees reads past its
+  // end.
   const std::vector<std::byte> copy(bytes.begin(), bytes.end());
   (void)node_.handle(from, copy, marked, {.at = now, .waited = {}});
 }

@@ -20,35 +20,36 @@ namespace gradplane::testing {
 struct Sent {
   std::uint16_t to = 0;
   std::vector<std::byte> bytes;
-  std::optional<GroupName> group = std::nullopt;  // whom it is for instead
+  std::optional<GroupName> group = std::nullopt;  // the receivers, if it goes to a group
   SeenPacket seen() const { return see(bytes).value_or(SeenPacket{}); }
 };
 
-/// What rank `rank` adds to element `element`: small whole numbers, so that fp32 sums are exact.
+/// Rank `rank`'s contribution to element `element`. Values are small integers, so that fp32 sums
+/// are exact.
 inline float contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element) {
   return static_cast<float>((round * 5 + rank * 3 + element * 7) % 16);
 }
 
-/// One job on one node, with the arenas of its local ranks, and no network: packets go in and come
-/// out as bytes. Every packet that the job sends is checked to be one that can be read.
+/// One job on one node, with the arenas of its local ranks. There is no network: packets go in and
+/// come out as bytes. It checks that every packet that the job sends can be parsed.
 class CoreNode {
  public:
-  /// config.local_ranks names the ranks; their arenas are made here.
+  /// config.local_ranks names the ranks; the constructor allocates their arenas.
   explicit CoreNode(job::JobConfig config, const job::Node::Link& link = {});
 
   /// Writes rank `local_rank`'s contribution to a round of `elements` fp32 and submits it.
   job::SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements);
-  /// `marked`: with congestion experienced.
+  /// `marked`: the packet has ECN's congestion experienced.
   void deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now,
                bool marked = false);
-  /// Everything that may leave now. Sums local contributions first.
+  /// Sums local contributions, then returns all packets that may leave now.
   std::vector<Sent> drain(Instant now);
   /// Events since the last call.
   std::vector<job::Event> events();
 
-  /// The number at `element` of a local rank's slot.
+  /// The value of element `index` in a local rank's slot.
   float element(std::size_t local_rank, std::uint32_t round, std::uint32_t index) const;
-  /// Its place, to write.
+  /// The address of that element, for tests that write to it.
   float* at(std::size_t local_rank, std::uint32_t round, std::uint32_t index);
   /// Whether the slot holds the sum over ranks 0..world_size-1.
   bool holds_sum(std::size_t local_rank, std::uint32_t round, std::uint32_t elements) const;

@@ -12,7 +12,8 @@
 
 namespace gradplane::testing {
 
-/// A trainer's end of a channel, in this process. `raw` shows the memory itself, to write garbage.
+/// A trainer's end of a channel, in this process. `channel` gives access to the raw memory, so a
+/// test can write garbage.
 struct TrainerEnd {
   std::shared_ptr<engine::RankChannel> channel;
   ipc::RingProducer<ipc::Submission> submissions;
@@ -24,7 +25,7 @@ struct TrainerEnd {
         completions(channel->channel.completions()) {}
   /// Fills the slot with `value` and submits `elements` fp32.
   bool submit(std::uint32_t round, std::uint32_t elements, float value);
-  /// The last number of a round's slot.
+  /// The value of the last element in a round's slot.
   float last(std::uint32_t round, std::uint32_t elements) const;
 };
 
@@ -35,22 +36,23 @@ struct JobSpec {
   std::size_t round_bytes = 64 << 10;
   bool authenticate = false;
   bool grants = false;
-  bool joins = false;  // a job that runs elsewhere
-  CorePart core = {};  // what this engine has of it
-  /// Of its local ranks, where other engines of the node have parts, too; none: it makes them.
+  bool joins = false;  // the job already runs on other nodes
+  CorePart core = {};  // the part of the job that this engine carries
+  /// The channels of the node's local ranks, if engines of other cores of the node share them.
+  /// Empty: add() makes channels.
   std::vector<std::shared_ptr<engine::RankChannel>> channels = {};
 };
 
 /// A production engine on a loopback port, its commands and events, its jobs and their trainers.
 class EngineHost {
  public:
-  /// What stands between the engine and its queue, where something does.
+  /// Wraps the queue that the engine uses, so a test can intercept its packets.
   using Wrap = std::function<std::unique_ptr<port::PortQueue>(port::PortQueue&)>;
   EngineHost(port::LoopbackNetwork& network, std::uint16_t self, const std::vector<Ipv4>& nodes,
              const Wrap& wrap = {});
-  /// One of several engines of a node, on a queue of its port. It listens at kFirstUdpPort and the
-  /// number of the queue.
-  /// `link`: what they lease the node's link from, of this rate.
+  /// One of several engines of a node, on queue `queue` of the node's port. It listens at UDP port
+  /// kFirstUdpPort + queue. If `link` is set, the engines lease shares of `bits_per_second` from
+  /// it.
   EngineHost(port::Port& port, std::uint16_t queue, std::uint16_t self,
              const std::vector<Ipv4>& nodes, engine::SharedLink* link = nullptr,
              std::uint64_t bits_per_second = 0);
@@ -64,7 +66,7 @@ class EngineHost {
   Job& add(const JobSpec& spec);
   void command(const api::Command& command);
   std::vector<api::Event> events();
-  /// The oldest event; allocates nothing.
+  /// Takes the oldest event without an allocation.
   bool next_event(api::Event& out);
   std::vector<api::JobRoundReport> reports();
   std::unique_ptr<api::EngineSnapshot> snapshot(Instant now);
@@ -91,7 +93,7 @@ class EngineCluster {
  public:
   explicit EngineCluster(std::uint16_t count);
   EngineHost& host(std::size_t n) { return *hosts_[n]; }
-  /// Every engine polls once; a microsecond passes.
+  /// Polls every engine once, then advances the clock by a microsecond.
   void turn();
   void turns(int count) {
     while (count-- > 0) turn();
@@ -107,7 +109,7 @@ class EngineCluster {
   Instant now_ = Instant::from_ns(1'000'000'000);
 };
 
-/// Node 0 is the root; nodes 0..hosts-1 have one rank each.
+/// A plan in which nodes 0..hosts-1 have one rank each, and node 0 is the root.
 api::Plan star_of(std::uint16_t hosts);
 
 }  // namespace gradplane::testing

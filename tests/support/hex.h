@@ -10,7 +10,7 @@
 
 namespace gradplane::testing {
 
-/// Bytes as a person writes them: two digits each, with spaces wherever they help.
+/// Parses hexadecimal bytes of two digits each. Spaces may be anywhere.
 inline std::vector<std::byte> from_hex(const std::string& hex) {
   std::vector<std::byte> out;
   std::string digits;

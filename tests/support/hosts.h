@@ -10,7 +10,7 @@
 
 namespace gradplane::testing {
 
-/// The sources of a gathering in a star: each child is one host.
+/// The sources of a gathering in a star, where each child is one host.
 inline std::vector<aggregate::GatherSource> hosts_as_sources(std::vector<std::uint16_t> nodes) {
   std::vector<aggregate::GatherSource> sources;
   for (const std::uint16_t node : nodes) {
@@ -20,8 +20,8 @@ inline std::vector<aggregate::GatherSource> hosts_as_sources(std::vector<std::ui
   return sources;
 }
 
-/// Names the hosts of a job of one tree that says only how many ranks are below each child: this
-/// node, one host for each child, and one for all other ranks.
+/// Names the hosts of a job with one tree, of which the configuration only says how many ranks are
+/// below each child: this node, one host for each child, and one host for all other ranks.
 inline void name_hosts(job::JobConfig& config) {
   constexpr std::uint16_t kElsewhere = 0xfffe;
   std::uint16_t left = config.world_size;

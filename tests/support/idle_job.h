@@ -6,9 +6,10 @@
 
 namespace gradplane::testing {
 
-/// Adds a job that has one source, never sends, and by its weight holds nearly all of the window.
-/// Since it is silent, all of that is granted to the other jobs, whose sources have one unscheduled
-/// block each. A test of grants would else see none: sources that are alone need no grant.
+/// Adds a job with one source that never sends, and with a weight that gives it nearly all of the
+/// credit window. Since that source is silent, all of its share is granted to the other jobs, whose
+/// sources have one unscheduled block each. Without this job a test would see no grants, because a
+/// source that is alone needs none.
 inline void add_idle_job(grants::GrantScheduler& grants, grants::JobIndex job) {
   grants.set_policy(GrantPolicy::kWeighted);
   grants.set_job_weight(job, kMaxJobWeight);

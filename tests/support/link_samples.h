@@ -8,7 +8,7 @@
 
 namespace gradplane::testing {
 
-/// What a receiver is sure of about the link from `from`.
+/// A sample of the link from `from` with full confidence.
 inline protocol::LinkSample sample_of(api::NodeId from, std::uint64_t bits_per_s) {
   protocol::LinkSample sample;
   sample.from = from;

@@ -10,7 +10,7 @@
 
 namespace gradplane::test {
 
-/// Runs `action` in a child that is the user `uid`, which takes root; whether it was true.
+/// Runs `action` in a child process as user `uid`, and returns what it returned. Needs root.
 inline bool is_true_as(uid_t uid, const std::function<bool()>& action) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(::setgid(uid) == 0 && ::setuid(uid) == 0 && action() ? 0 : 1);
@@ -18,7 +18,8 @@ inline bool is_true_as(uid_t uid, const std::function<bool()>& action) {
   return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-/// Makes a bound socket the one of another user: the kernel shows who called listen() last.
+/// Calls listen() on a bound socket as another user, so that the kernel reports that user as its
+/// owner.
 inline bool listen_as(uid_t uid, int listener) {
   return is_true_as(uid, [listener] { return ::listen(listener, 1) == 0; });
 }

@@ -15,14 +15,15 @@ namespace gradplane::testing {
 inline constexpr uid_t kStranger = 65534;
 inline constexpr uid_t kOther = 65533;
 
-/// Whether a test can become somebody else; says so when not.
+/// Whether the test may run processes as another user. Warns if not.
 inline bool can_change_user() {
   if (::geteuid() == 0) return true;
   WARN("needs root to become somebody else");
   return false;
 }
 
-/// A child process of another user, without root's rights. Its exit status is what `act` returns.
+/// A child process that runs as another user, without root's rights. Its exit status is what `act`
+/// returns.
 class OtherUser {
  public:
   OtherUser(uid_t uid, gid_t gid, const std::function<int()>& act) : pid_(::fork()) {
@@ -38,7 +39,7 @@ class OtherUser {
     if (!ended_) wait();
   }
   pid_t pid() const { return pid_; }
-  /// Whether it has ended.
+  /// Whether the child process has ended.
   bool ended() {
     if (!ended_) ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
     return ended_;
@@ -49,7 +50,7 @@ class OtherUser {
   }
 
  private:
-  /// What a test throws must not go on running the parent's tests in the child.
+  /// Catches exceptions of `act`. Otherwise the child would go on and run the parent's other tests.
   static int status_of(const std::function<int()>& act) {
     try {
       return act();

@@ -22,11 +22,12 @@ inline constexpr std::size_t kPayloadAt = wire::kBlockOverheadBytes - wire::kTag
 /// Where an ack's bitmap begins in a packet without an extension.
 inline constexpr std::size_t kBitmapAt = wire::kEnvelopeBytes + wire::kAckFixedBytes;
 
-/// A packet, field by field: `PacketBuilder::block(type, round, index).sender(3).tree(1).bytes()`.
-/// Starts as a valid one of a round of `Round`; each call changes one thing about it.
+/// Builds a packet field by field: `PacketBuilder::block(type, round,
+/// index).sender(3).tree(1).bytes()`. It starts as a valid packet of a round of `Round`, and each
+/// call changes one field.
 class PacketBuilder {
  public:
-  /// What all nodes know of the round that packets are made for.
+  /// What all nodes know of the packet's round.
   struct Round {
     std::uint32_t job = 1;
     std::uint32_t epoch = 1;
@@ -64,12 +65,12 @@ class PacketBuilder {
 
   PacketBuilder& type(wire::PacketType v) { return set(envelope_.type, v); }
   PacketBuilder& flags(std::uint8_t v) { return set(envelope_.flags, v); }
-  /// Of a block, or of parity, whose row is its index.
+  /// For parity, the block's index is the number of the row.
   PacketBuilder& parity_rows(std::uint8_t v) { return set(envelope_.parity_rows, v); }
   PacketBuilder& job(std::uint32_t v) { return set(envelope_.job, v); }
   PacketBuilder& sender(std::uint16_t v) { return set(envelope_.sender, v); }
   PacketBuilder& timestamp_us(std::uint32_t v) { return set(envelope_.timestamp_us, v); }
-  /// The full packet number. Without one each call of bytes() gives a packet of its own.
+  /// The full packet number. Without it each call of bytes() takes a new number.
   PacketBuilder& number(std::uint64_t v) { return set(number_, std::optional(v)); }
   PacketBuilder& epoch(std::uint16_t v) {
     block_.epoch = ack_.epoch = grant_.epoch = v;
@@ -91,7 +92,7 @@ class PacketBuilder {
     block_.operation = v;
     return set(block_.source, source);
   }
-  /// A push to which nobody below its sender contributes.
+  /// Makes it an empty push.
   PacketBuilder& empty() { return flags(wire::kFlagPartial).contributors(0).payload({}); }
   PacketBuilder& contributors(std::uint16_t v) { return set(block_.contributors, v); }
   PacketBuilder& bucket(std::uint16_t v) { return set(block_.bucket, v); }
@@ -112,7 +113,7 @@ class PacketBuilder {
     return set(words_, std::move(v));
   }
   PacketBuilder& coverage(std::vector<std::uint64_t> v) { return set(coverage_, std::move(v)); }
-  /// `next`: the index of the node that it goes to now.
+  /// `next`: the index in `v` of the packet's next node.
   PacketBuilder& route(std::vector<std::uint16_t> v, std::uint8_t next = 0) {
     route_next_ = next;
     return set(route_, std::move(v));
@@ -120,13 +121,13 @@ class PacketBuilder {
   PacketBuilder& path(std::uint8_t v) { return set(ack_.path, v); }
 
   PacketBuilder& key(const wire::Key& v) { return set(key_, std::optional(v)); }
-  /// The node whose tag it has: its sender, if nobody else relays it.
+  /// The node that made the tag. It is the sender, unless a relay made it.
   PacketBuilder& writer(std::uint16_t node) { return set(writer_, std::optional(node)); }
   PacketBuilder& receiver(std::uint16_t node) {
     return set(receiver_, std::optional(wire::Receiver::node(node)));
   }
 
-  /// To all children of its sender in this tree at once.
+  /// Addresses the packet to all children of its sender in this tree at once.
   PacketBuilder& for_group(std::uint16_t tree) {
     has_hop_ = false;
     return set(receiver_, std::optional(wire::Receiver::group(tree)));
@@ -134,13 +135,13 @@ class PacketBuilder {
   PacketBuilder& without_hop() { return set(has_hop_, false); }
   PacketBuilder& with_hop() { return set(has_hop_, true); }
 
-  // Before the tag is made: what a node with the key could send.
+  // Changes a byte before the tag is made, as a node with the key could.
   PacketBuilder& write(std::size_t offset, std::uint8_t v) {
     writes_.push_back({offset, v});
     return *this;
   }
   PacketBuilder& longer_by(std::ptrdiff_t bytes) { return set(longer_by_, bytes); }
-  // After the tag was made: what the network does to it.
+  // Changes a byte after the tag is made, as the network could.
   PacketBuilder& poke(std::size_t offset, std::uint8_t v) {
     pokes_.push_back({offset, v});
     return *this;
@@ -216,7 +217,7 @@ class PacketBuilder {
 
   static inline std::uint64_t last_number_ = 0;
 
-  wire::PacketType kind_;  // what is written, whatever the type is changed to
+  wire::PacketType kind_;  // the layout to write, also where the type field is changed
   wire::Envelope envelope_;
   wire::BlockHeader block_;
   wire::HopFeedback hop_;

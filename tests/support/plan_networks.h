@@ -19,7 +19,7 @@ inline std::uint64_t uniform(std::mt19937_64& random, std::uint64_t from, std::u
   return from + random() % (to - from + 1);
 }
 
-/// `count` sites, each with one node of the same number.
+/// `count` sites with one node each; node and site have the same number.
 inline plan::Network sites(std::size_t count) {
   return plan::network_of_accesses(std::vector<plan::Access>(count));
 }
@@ -32,7 +32,7 @@ inline void connect(plan::Network& network, std::size_t a, std::size_t b, std::u
   network.links.push_back({other, one, b_to_a, rtt, 0});
 }
 
-/// The 9 sites and 13 links on which NetStorm was measured, each direction of 20 to 155 Mbit/s.
+/// The 9 sites and 13 links of NetStorm's evaluation. Each direction has 20 to 155 Mbit/s.
 inline plan::Network netstorm_network(std::mt19937_64& random) {
   constexpr std::array<std::pair<int, int>, 13> kLinks = {{{1, 2},
                                                            {1, 3},
@@ -56,7 +56,8 @@ inline plan::Network netstorm_network(std::mt19937_64& random) {
   return network;
 }
 
-/// Connected: a random tree, and each other pair with a probability of one in `one_in`.
+/// A connected network: a random tree, and a link between each other pair with probability 1 /
+/// `one_in`.
 inline plan::Network random_network(std::mt19937_64& random, std::size_t count,
                                     std::uint64_t one_in) {
   plan::Network network = sites(count);
@@ -72,18 +73,18 @@ inline plan::Network random_network(std::mt19937_64& random, std::size_t count,
   return network;
 }
 
-/// A rank on every node, and an all_reduce without overhead, as in the fluid model.
+/// One rank on every node, and an all_reduce without overhead, as in the fluid model.
 inline plan::PlanRequest request_over(plan::Network network, PlanKind kind) {
   plan::PlanRequest request;
   request.planner = kind;
   for (std::size_t n = 0; n < network.nodes.size(); ++n)
     request.members.push_back({static_cast<api::NodeId>(n), {static_cast<std::uint16_t>(n)}});
   request.network = std::move(network);
-  request.traffic = {.bytes = 244'000'000, .overhead_bytes = 0};  // 61 million fp32
+  request.traffic = {.bytes = 244'000'000, .overhead_bytes = 0};  // 61 million elements of fp32
   return request;
 }
 
-/// One rank on each of `nodes` nodes, and one tree in which all send to node 0.
+/// One rank on each of `nodes` nodes, and one tree whose root is node 0.
 inline api::Plan star_of(std::uint16_t nodes) {
   api::Plan plan;
   api::Tree tree{.weight = 1, .root = 0, .parent = {}};

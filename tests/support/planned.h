@@ -10,7 +10,7 @@
 
 namespace gradplane::testing {
 
-/// The plan of a request that has one, and how long it is predicted to take.
+/// The plan for a request that can be met, and its predicted time.
 inline plan::PlannedTime planned(const plan::PlanRequest& request) {
   Result<plan::PlannedTime> made = plan::make_predicted_plan(request);
   INFO((made.ok() ? "" : made.error().message));
@@ -18,7 +18,7 @@ inline plan::PlannedTime planned(const plan::PlanRequest& request) {
   const Status good = plan::validate(made.value().plan);
   INFO((good.ok() ? "" : good.error().message));
   REQUIRE(good.ok());
-  // Only where the network is known can a time be predicted.
+  // A time can be predicted only if the network is known.
   REQUIRE(made.value().prediction.has_value() == request.network.has_value());
   return std::move(made.value());
 }

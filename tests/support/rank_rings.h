@@ -13,7 +13,8 @@
 
 namespace gradplane::testing {
 
-/// A rank's end of the rings of all cores that share its job, over the daemon's own memory of them.
+/// A rank's end of the rings of all cores that share its job, in the memory that the daemon has
+/// mapped.
 class RankRings {
  public:
   explicit RankRings(ipc::Channel& channel) {
@@ -27,7 +28,7 @@ class RankRings {
                        [&](Core& core) { return core.submissions.push(submission); });
   }
 
-  /// The next round that all cores have completed.
+  /// Takes the next round that all cores have completed.
   bool pop(ipc::Completion& out) {
     for (Core& core : cores_) {
       while (core.completions.pop(out)) {

@@ -14,13 +14,13 @@
 
 namespace gradplane::testing {
 
-/// A packet as somebody on the way sees it, who has no key: what all types of packets say, side by
-/// side. A field that the packet does not have is 0.
+/// A packet as an observer without the key sees it. It has the fields of all types of packets side
+/// by side. A field that the packet does not have is 0.
 struct SeenPacket : wire::Envelope {
   std::uint16_t epoch = 0;
   std::uint32_t round = 0;
   std::uint8_t tree = 0;
-  // Of blocks.
+  // Fields of blocks.
   std::uint16_t block = 0;
   std::uint16_t bucket = 0;
   std::uint32_t round_elements = 0;
@@ -31,18 +31,18 @@ struct SeenPacket : wire::Envelope {
   ElementType element_type = ElementType::kFloat32;
   Reduction reduction = Reduction::kSum;
   wire::HopFeedback hop;
-  std::span<const std::byte> payload;  // of the datagram
-  // Of acks.
+  std::span<const std::byte> payload;  // points into the datagram
+  // Fields of acks.
   wire::AckBody ack;
   std::uint16_t first_word = 0;
   std::vector<std::uint64_t> words;
-  // Of grants.
+  // Fields of grants.
   wire::Grant grant;
-  // Of soundings.
+  // Fields of soundings.
   wire::Sounding sounding;
 };
 
-/// Nothing when the datagram is not a packet.
+/// Returns nothing if the datagram is not a packet.
 inline std::optional<SeenPacket> see(std::span<const std::byte> datagram) {
   constexpr auto kGood = wire::ParseError::kNone;
   SeenPacket seen;

@@ -12,15 +12,14 @@
 
 namespace gradplane::testing {
 
-/// A few nodes whose engines share one job and their link, one rank on each, on one loopback
-/// network. Who polls
-/// the engines is the caller's choice: each may have a thread of its own.
+/// A few nodes on one loopback network, with one rank each. The engines of a node share one job and
+/// the node's link. The caller polls the engines, so each may have its own thread.
 class SharedJob {
  public:
   struct Settings {
     std::size_t round_bytes = 64 << 10;
     bool authenticate = false;
-    std::uint64_t link_rate = 0;  // of each node, bit/s; 0: nobody is paced
+    std::uint64_t link_rate = 0;  // of each node, in bit/s; 0: no pacing
   };
   SharedJob(std::uint16_t nodes, std::uint16_t cores, const api::Plan& plan,
             const Settings& settings = {64 << 10, false, 0})
@@ -50,12 +49,12 @@ class SharedJob {
                               .elements = elements,
                               .element_type = static_cast<std::uint8_t>(ElementType::kFloat32)});
   }
-  /// The next round that all cores of a node have completed.
+  /// Takes the next round that all cores of a node have completed.
   std::optional<ipc::Completion> take(std::size_t node) {
     ipc::Completion completion;
     return rings_[node].pop(completion) ? std::optional(completion) : std::nullopt;
   }
-  /// Whether all numbers of a round are this one.
+  /// Whether all elements of a round have this value.
   bool all_are(std::size_t node, std::uint32_t round, std::uint32_t elements, float value) const {
     const std::byte* slot = channels_[node]->channel.slot(round).data();
     for (std::uint32_t e = 0; e < elements; ++e) {
@@ -94,7 +93,7 @@ class SharedJob {
   std::vector<RankRings> rings_;                                // by node
   std::vector<std::unique_ptr<engine::SharedLink>> links_;      // by node
   std::vector<std::unique_ptr<EngineHost>> hosts_;              // by node and core
-  std::vector<EngineHost::Job*> parts_;                         // the same
+  std::vector<EngineHost::Job*> parts_;                         // by node and core
 };
 
 }  // namespace gradplane::testing

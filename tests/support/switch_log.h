@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// What a coordinator's log says of the plans that it prepares for jobs that run.
+/// Reads from a coordinator's log which plans it prepares for running jobs.
 namespace gradplane::testing {
 
 inline std::optional<std::uint32_t> number_after(const std::string& line, std::string_view words) {
@@ -16,12 +16,12 @@ inline std::optional<std::uint32_t> number_after(const std::string& line, std::s
   return static_cast<std::uint32_t>(std::stoul(line.substr(at + words.size())));
 }
 
-/// The epoch of a further plan, where the line says that it is being prepared.
+/// The epoch of the further plan, if the line says that one is being prepared.
 inline std::optional<std::uint32_t> change_in(const std::string& line) {
   return number_after(line, "preparing epoch ");
 }
 
-/// The same of plans that are made because the network has changed.
+/// The epoch of a redraw, if the line says that one is being prepared.
 inline std::optional<std::uint32_t> redraw_in(const std::string& line) {
   return number_after(line, "the network has changed, preparing epoch ");
 }

@@ -9,7 +9,7 @@
 namespace gradplane::testing {
 namespace {
 
-/// Turns of finish() after which the parent sends what nobody has asked for.
+/// The number of turns of finish() after which the parent sends results without a push.
 constexpr int kPatience = 100;
 
 job::JobConfig table_config() {
@@ -52,7 +52,7 @@ TableNode::TableNode() : node_(std::make_unique<CoreNode>(table_config())) {
   gather({2, 3, 10, 11});
   (void)node_->drain(now_);
   pass(hop::kMaxAckDelay);
-  (void)node_->drain(now_);  // the delayed acks
+  (void)node_->drain(now_);  // takes the delayed acks
 }
 
 void TableNode::gather(std::initializer_list<std::uint32_t> blocks) {
@@ -139,7 +139,7 @@ std::optional<SeenPacket> TableNode::urgent_ack() {
   return Sent{ack->node, out}.seen();
 }
 
-/// Acknowledges a block, and sends the result of a push.
+/// Acknowledges a block, and answers a push with its result.
 void TableNode::answer(const Sent& packet, std::uint32_t round) {
   const SeenPacket h = packet.seen();
   const bool is_push = h.type == wire::PacketType::kPush;
@@ -163,9 +163,9 @@ bool TableNode::done(std::uint32_t round) {
 }
 
 bool TableNode::finish(std::uint32_t round) {
-  // Once only: a second one would write over results that have come.
+  // The constructor has submitted kRound. A second submission would write over results.
   if (round != kRound) (void)node_->submit(0, round, kElements);
-  const std::uint32_t first = round % 2 == 0 ? 0 : kTreeBlocks;  // of tree 0: the trees take turns
+  const std::uint32_t first = round % 2 == 0 ? 0 : kTreeBlocks;  // of tree 0; the trees alternate
   for (std::uint32_t i = 0; i < kTreeBlocks; ++i) {
     deliver(push(2, 0, first + i, round));
     deliver(push(3, 0, first + i, round));
@@ -177,7 +177,7 @@ bool TableNode::finish(std::uint32_t round) {
     for (const Sent& packet : packets) answer(packet, round);
     ended = done(round) || ended;
     if (ended && packets.empty() && in_flight() == 0) return true;
-    if (turn == kPatience) {  // pushes that were acked before will not come again
+    if (turn == kPatience) {  // pushes that were acked before are not sent again
       for (std::uint32_t i = 0; i < kTreeBlocks; ++i) deliver(result(first + i, round));
     }
     pass(Duration::ms(1));

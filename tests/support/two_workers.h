@@ -9,8 +9,9 @@
 
 namespace gradplane::testing {
 
-/// Job 1 of epoch 1, as one of three nodes sees it: node 0 is the root of a star and has no rank,
-/// node 1 has rank 0, and node 2 rank 1. A round has `blocks` blocks of the smallest size at most.
+/// Job 1 with epoch 1, as node `self` of three sees it. Node 0 is the root of a star and has no
+/// rank, node 1 has rank 0, and node 2 has rank 1. A round has at most `blocks` blocks of the
+/// smallest size.
 inline job::JobConfig two_workers(std::uint16_t self, std::uint32_t blocks) {
   job::JobConfig config;
   config.job = config.epoch = 1;
