@@ -10,23 +10,23 @@
 
 namespace gradplane::sim {
 
-/// A node that does not come to rest within so many turns at one time never will.
+/// A node that still has work after so many turns at one time will never come to rest.
 inline constexpr std::size_t kMaxTurns = 1'000'000;
-/// Where a job has so many nodes, a check of what must hold in each takes longer than a turn.
+/// In jobs with so many nodes, checking the invariants of every node takes longer than a turn.
 inline constexpr std::size_t kManyNodes = 12;
 
-/// When each host has something to do next. Trees of hundreds of hosts need it: most of them sleep
-/// at any time.
+/// When each host has something to do next. Trees of hundreds of hosts need it, because most hosts
+/// sleep at any time.
 class Agenda {
  public:
   explicit Agenda(std::size_t hosts) : wakes_(hosts) {}
 
   void set(std::size_t host, Instant at) { wakes_.set(static_cast<Index>(host), at); }
-  /// Something has come for the host.
+  /// Wakes the host, because something has arrived for it.
   void wake(std::size_t host) { set(host, Instant()); }
   Instant next() const { return wakes_.empty() ? Instant::never() : wakes_.top_key(); }
 
-  /// The hosts that are due, in the order of their numbers. Each must be set() again.
+  /// The hosts that are due, in ascending order. The caller must set() each again.
   const std::vector<std::size_t>& take_due(Instant now) {
     due_.clear();
     while (!wakes_.empty() && wakes_.top_key() <= now) {

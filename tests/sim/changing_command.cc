@@ -17,7 +17,7 @@ constexpr double kNs = 1e9;
 constexpr double kMicro = 1e6;
 constexpr double kMillion = 1e6;
 constexpr double kPercent = 100;
-/// A run that needs so many times what its first draw would allow has hung.
+/// A run that takes so many times the time of its first draw counts as hung.
 constexpr double kHung = 10;
 
 using Draw = ChangingCommand::Draw;
@@ -38,8 +38,7 @@ Draw draw_of(const plan::Network& network, double from_s, const WanLoad& load) {
   return {from_s, plan::packing_bound_s_per_bit(request).value() * 8 * on_wire};
 }
 
-/// When somebody who always has the best trees is through with so many bytes that begin at
-/// `from_s`.
+/// When the oracle, which always has the best trees, has done `bytes` bytes that begin at `from_s`.
 double oracle_s(const std::vector<Draw>& draws, double from_s, double bytes) {
   double at = from_s;
   for (std::size_t d = 0; d < draws.size(); ++d) {
@@ -74,7 +73,7 @@ ChangingCommand::ChangingCommand(CLI::App& app)
   command_->add_option("--at-most", at_most_, "over the oracle, else it is a failure");
 }
 
-/// The draws of the links, until long after any run that is worth waiting for.
+/// Draws the links' rates, for longer than any useful run takes.
 std::vector<ChangingCommand::Draw> ChangingCommand::add_draws(RedrawnScenario& s,
                                                               const WanLoad& load) const {
   std::vector<Draw> draws;
@@ -85,7 +84,7 @@ std::vector<ChangingCommand::Draw> ChangingCommand::add_draws(RedrawnScenario& s
       plan::Link& link = network.links[l];
       link.bits_per_s = static_cast<std::uint64_t>(static_cast<double>(link.bits_per_s) * scale_);
       if (draws.empty()) continue;
-      // The ways stay what they are, as in NetStorm's network.
+      // Routes stay the same, as in NetStorm's network.
       const plan::Link& first = s.base.link.sites[0].network.links[l];
       link.rtt = first.rtt;
       link.loss_ppm = first.loss_ppm;

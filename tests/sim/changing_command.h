@@ -13,19 +13,19 @@
 namespace gradplane::sim {
 
 /// `simulate changing`: one long all_reduce by whole daemons over NetStorm's network, whose rates
-/// are drawn anew again and again, beside an oracle that has the packing bound of each draw from
-/// its first moment on.
+/// are redrawn again and again. It compares the time with that of an oracle, which reaches the
+/// packing bound of each draw from its first moment on.
 class ChangingCommand {
  public:
   explicit ChangingCommand(CLI::App& app);
   bool is_asked() const { return command_->parsed(); }
-  /// Whether all sums were right, and the time at most what was allowed.
+  /// Returns whether all sums were right and the time was within `at_most_`.
   bool run(std::uint64_t seed) const;
 
-  /// A draw of the network.
+  /// The network's state from one redraw to the next.
   struct Draw {
     double from_s = 0;
-    double bound_s_per_byte = 0;  // of an all_reduce; no plan of trees undercuts it
+    double bound_s_per_byte = 0;  // packing bound of an all_reduce; no plan of trees is faster
   };
 
  private:
@@ -41,10 +41,10 @@ class ChangingCommand {
   std::string controller_ = "delay";
   double scale_ = 1;
   WanPaths paths_;
-  bool fixed_ = false;  // the first plan stays
+  bool fixed_ = false;  // keep the first plan
   bool routes_ = false;
   double redraw_every_s_ = 5;
-  double at_most_ = 0;  // over the oracle; 0: whatever it takes
+  double at_most_ = 0;  // limit of time over the oracle's time; 0: no limit
 };
 
 }  // namespace gradplane::sim

@@ -9,7 +9,7 @@
 namespace gradplane::sim {
 namespace {
 
-/// The daemon that has crashed is there again.
+/// Starts the crashed daemon again.
 void restart(Machines& machines, const Crash& crash, Instant crashed_at) {
   machines.now = std::max(machines.now, crashed_at + crash.restarts_after);
   machines.hosts[crash.host]->restart();

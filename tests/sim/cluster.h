@@ -26,16 +26,16 @@ namespace gradplane::sim {
 struct RoundPlan {
   ElementType type = ElementType::kFloat32;
   std::uint32_t elements = 0;
-  std::uint16_t bucket = 0;  // of Tolerance::buckets; 0: none, exact
+  std::uint16_t bucket = 0;  // index from 1 into Tolerance::buckets; 0: no bucket, an exact round
   Operation operation = Operation::kAllReduce;
-  std::uint16_t source = 0;  // of a broadcast; the selection of an exchange
+  std::uint16_t source = 0;  // source rank of a broadcast, or selection of an exchange
   Reduction reduction = Reduction::kSum;
 };
 
 /// The round of a registered bucket.
 RoundPlan round_of(const api::BucketBounds& bucket);
 
-/// A whole run, decided before it starts.
+/// A whole run. Everything is decided before it starts.
 struct Scenario {
   std::uint64_t seed = 0;
   LinkModel link;
@@ -43,61 +43,65 @@ struct Scenario {
   std::vector<RoundPlan> rounds;
   std::size_t block_bytes = kMinBlockBytes;
   std::size_t round_bytes = 64 << 10;
-  std::size_t cores = 1;                      // poll cores of each node
-  std::size_t in_flight = 2;                  // rounds that a rank submits ahead
-  std::uint32_t rounds_of_all_reduce = 0;     // a rank begins so many when it has all before; 0: no
-  Duration compute_max = Duration::ms(2);     // a rank's own work before each round, uniform
-  std::vector<Duration> compute_max_of_rank;  // instead, where it has an entry for the rank
+  std::size_t cores = 1;      // poll cores of each node
+  std::size_t in_flight = 2;  // rounds that a rank may have in flight
+  // rounds of one all_reduce; a rank begins the next one when all before are done; 0: no such limit
+  std::uint32_t rounds_of_all_reduce = 0;
+  Duration compute_max = Duration::ms(2);  // work of a rank before each round, uniform from 0
+  // overrides compute_max for the ranks that have an entry
+  std::vector<Duration> compute_max_of_rank;
   bool authenticate = true;
-  bool paced = true;                      // nodes know their link's rate
-  std::vector<std::uint64_t> link_rates;  // what they know of each node's, where links are unequal
-  std::uint32_t staleness_steps = 0;      // of exchanges of buckets
+  bool paced = true;                      // nodes know the rate of their link
+  std::vector<std::uint64_t> link_rates;  // per node, if links are unequal
+  std::uint32_t staleness_steps = 0;      // staleness bound of exchanges of buckets
   bool multicast = false;                 // results go to groups
-  bool grants = false;                    // who receives says who may send
-  bool buffer_known = false;              // nodes know the queue before their downlink
+  bool grants = false;                    // receivers grant credit to senders
+  bool buffer_known = false;              // nodes know the size of the queue before their downlink
   bool forward_order = false;
   CongestionSettings congestion;
-  std::optional<Duration> parity_from = hop::kLongPath;  // round trips; none: there is no parity
-  Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
-  Duration stall_after = job::kMinStall;   // as short as a configuration can make it
+  // minimum round trip time for parity; none: no parity
+  std::optional<Duration> parity_from = hop::kLongPath;
+  Duration limit = Duration::seconds(60);  // virtual time after which a run counts as hung
+  Duration stall_after = job::kMinStall;   // the shortest that a configuration allows
   Tolerance tolerance;
-  std::uint32_t job = 42;      // its id
-  std::vector<Crash> crashes;  // one after the other: each is of the job that runs then
-  /// Further plans, in the order of their epochs, and how many rounds each is in force at least.
-  /// Members may come and go, with their ranks. Each rank is always on the same node, and two plans
+  std::uint32_t job = 42;      // job id
+  std::vector<Crash> crashes;  // one after the other; each strikes the job that runs then
+  /// Further plans, in the order of their epochs. Members may join and leave with their ranks. Each
+  /// rank is on the same node in all plans, and two successive plans share some member with ranks.
   /// that follow each other have some member with ranks in common.
   std::vector<api::Plan> flips;
-  std::uint32_t flip_every = 50;
-  Duration flip_message_max = Duration::ms(2);  // a message about plans takes at most this
+  std::uint32_t flip_every = 50;  // rounds for which each plan is in force at least
+  Duration flip_message_max = Duration::ms(2);  // longest delay of a message about plans
 
-  /// The number on the wire of an entry of `rounds`, and back. Numbers wrap around.
+  /// Convert between an index into `rounds` and the round number on the wire, which wraps around.
   std::uint32_t id_of(std::uint32_t index) const { return plan.activation_round + index; }
   std::uint32_t index_of(std::uint32_t id) const { return id - plan.activation_round; }
 };
 
-/// What the rounds of buckets lacked and why. Read from the sums, but for `closes`.
+/// What rounds of buckets lacked and why. All but `closes` is read from the sums.
 struct ToleranceTotals {
   std::array<std::uint64_t, kCloseReasons> closes{};  // by CloseReason
   std::uint64_t partial_blocks = 0;
-  std::uint64_t missing_blocks = 0;        // by source: a host's sum
-  std::uint64_t carried_elements = 0;      // that came with a later round's
-  std::uint64_t partial_after_change = 0;  // rounds of changed bounds that lacked something
+  std::uint64_t missing_blocks = 0;    // each host's missing contribution to a block counts once
+  std::uint64_t carried_elements = 0;  // elements that came with a later round
+  // rounds with changed bounds from which something was missing
+  std::uint64_t partial_after_change = 0;
   std::uint64_t at(CloseReason r) const { return closes[static_cast<std::size_t>(r)]; }
   void add(const ToleranceTotals& other);
 };
 
-/// What a run showed. `failure` is empty when every checker held.
+/// The outcome of a run. `failure` is empty if every check passed.
 struct Outcome {
   std::string failure;
   Instant ended;
   std::uint64_t packets = 0;
   std::uint64_t packets_dropped = 0;
-  std::vector<lab::LinkCounters> site_links;    // of a network of sites, by link
-  hop::Counters counters;                       // of all nodes together
-  std::vector<awareness::IncomingLinks> links;  // by node: what its engine has measured
+  std::vector<lab::LinkCounters> site_links;    // by link, if there is a network of sites
+  hop::Counters counters;                       // summed over all nodes
+  std::vector<awareness::IncomingLinks> links;  // measured by each node's engine, by node
   ToleranceTotals tolerance;
-  std::uint32_t lost_jobs = 0;  // to crashes
-  /// A node has given a round up. That is a failure; a test may look for it.
+  std::uint32_t lost_jobs = 0;  // jobs that a crash has ended
+  /// Set when a node has given a round up. The run fails then, but a test may look for it.
   struct GivenUp {
     std::uint16_t by = 0;
     std::uint16_t because_of = 0;
@@ -105,80 +109,79 @@ struct Outcome {
     Stall stall;
   };
   std::optional<GivenUp> given_up;
-  /// When each round was complete everywhere.
+  /// When every rank had completed each round.
   std::vector<Instant> round_ends;
-  /// When each rank had completed each round and all before, by rank and round; never() where it
-  /// takes no part.
+  /// When each rank had completed each round and all before, by rank and round. never() for rounds
+  /// in which the rank takes no part.
   std::vector<std::vector<Instant>> rank_ends;
   /// The first round of each further plan.
   std::vector<std::uint32_t> activations;
-  std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times
+  std::uint64_t trace = 0;  // a hash of results and times, which is the same for equal scenarios
 };
 
 /// Runs the production engines of all nodes against scripted trainers, in virtual time. Checks I1
 /// (all replicas have the same bits), I2 (a result is the sum over exactly all ranks, or what one
-/// rank gave, bit by bit), I3 (every round ends) and that nothing is left in flight; for rounds of
-/// buckets what ToleranceChecker says.
+/// rank gave, bit by bit), I3 (every round ends), and that nothing is left in flight.
+/// ToleranceChecker checks the rounds of buckets.
 Outcome run(const Scenario& scenario);
 
-/// What rank `rank` contributes: small integers, so that every type holds every sum exactly.
+/// Rank `rank`'s contribution: small integers, so that every type represents every sum exactly.
 double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element);
-/// A byte of what rank `rank` gives alone: any bits, with all that are no number.
+/// A byte that rank `rank` gives in an operation without a reduction. Any bits may occur, also NaN.
 std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index);
 
-/// Gives half of the exact rounds another operation than all_reduce, and some that reduce another
-/// reduction than a sum.
+/// Changes half of the exact rounds to another operation than all_reduce, and some that reduce to
+/// another reduction than a sum.
 void mix_operations(Scenario& scenario, std::uint64_t seed);
 
-/// Gives the plans of a scenario auxiliary routes, and makes links between neighbours slow, so that
-/// they are used.
+/// Adds auxiliary routes to a scenario's plans, and makes links between neighbours slow, so that
+/// the routes are used.
 void add_routes(Scenario& scenario);
 
-/// A scenario in which everything is drawn from the seed; exact rounds alone. A third of them mix
-/// operations.
+/// Draws a scenario of exact rounds from the seed. A third of them mix operations.
 Scenario random_scenario(std::uint64_t seed);
-/// The same for buckets that may lose something, with faults that make them. `narrow`: some of
-/// their blocks go in bf16 or fp16.
+/// Draws a scenario with buckets that have loss bounds, and with faults that cause losses.
+/// `narrow`: some blocks have wire type bf16 or fp16.
 Scenario random_tolerant_scenario(std::uint64_t seed, bool narrow = false);
-/// Parity follows rounds on paths of any length, and all links lose something.
+/// Makes parity follow rounds on paths of any length, and makes all links lose packets.
 void add_parity(Scenario& scenario);
-/// The same in trees of many nodes, with small rounds.
+/// Draws a scenario with trees of many nodes and small rounds.
 Scenario random_large_scenario(std::uint64_t seed);
-/// The same with plans that follow each other, and enough rounds for them.
+/// Draws a scenario with several plans, and enough rounds for them.
 Scenario random_replanned_scenario(std::uint64_t seed);
 
-/// Lets results go to groups, on a switch that copies for all, for some, or now and then.
+/// Sends results to groups. The switch copies for all hosts, for some, or only at some times.
 void add_groups(Scenario& scenario);
 
-/// Moves a scenario that was drawn without to a network of sites whose rates change, with the trees
-/// of planners.
+/// Moves a scenario to a network of sites whose rates change, with trees that planners make.
 void put_on_sites(Scenario& scenario);
 
-/// Gives each node so many poll cores, where a job of this kind can be shared.
+/// Gives each node `cores` poll cores, if jobs of this kind can be shared among cores.
 void share_among_cores(Scenario& scenario, std::size_t cores);
 
-/// So many exact rounds, with another plan every Scenario::flip_every of them.
+/// A scenario of `rounds` exact rounds, with another plan after every Scenario::flip_every rounds.
 Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds);
 
-/// The members of all plans of a scenario, by node. Nodes are numbered from 0 on without a gap.
+/// The members of all plans of a scenario, by node. Node ids begin with 0 and have no gap.
 std::vector<api::Member> everybody(const Scenario& scenario);
-/// The member that is this node, or has this rank; nullptr when the plan has none.
+/// The plan's member with this node or this rank; nullptr if there is none.
 const api::Member* member_of(const api::Plan& plan, api::NodeId node);
 const api::Member* member_with(const api::Plan& plan, std::uint32_t rank);
-/// The ranks of a plan, in its order.
+/// The ranks of a plan, in the order of its members.
 std::vector<std::uint32_t> ranks_of(const api::Plan& plan);
 
-/// Members 0..aggregators+workers-1, one rank on each of the last `workers` of them.
+/// Members 0..aggregators+workers-1. Each of the last `workers` has one rank.
 std::vector<api::Member> members(std::uint16_t aggregators, std::uint16_t workers);
 api::Plan star(std::uint16_t workers);
 api::Plan sharded(std::uint16_t workers);
-/// The same over these nodes alone, in this order. Rank n is on node n.
+/// A sharded plan over these nodes, in this order. Rank n is on node n.
 api::Plan sharded_over(const std::vector<api::NodeId>& nodes);
-/// The same with selections: in selection s, member m sends to those that `receives` names.
+/// Adds selections to a plan: in selection s, member m sends to the members for which `receives` is
+/// true.
 api::Plan with_selections(
     api::Plan plan, std::size_t selections,
     const std::function<bool(std::size_t selection, std::size_t from, std::size_t to)>& receives);
-/// Every rank host sends to relays that send to the root.
+/// A plan in which every node with a rank sends to a relay, and relays send to the root.
 api::Plan two_level_tree(std::uint16_t relays, std::uint16_t workers_per_relay);
 
 }  // namespace gradplane::sim

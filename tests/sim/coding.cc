@@ -9,7 +9,7 @@
 namespace gradplane::sim {
 namespace {
 
-/// Bits of the whole numbers that a type holds without a gap.
+/// The number of bits of integers that a type represents without gaps.
 std::uint32_t exact_bits(ElementType type) {
   switch (type) {
     case ElementType::kFloat32:
@@ -29,10 +29,10 @@ std::uint32_t exact_bits(ElementType type) {
 
 constexpr std::uint32_t kMaxDigitBits = 12;
 constexpr std::uint32_t kLargestDigit = 7;
-// Of digits that are spread.
+// For Layout::kSpread.
 constexpr std::uint32_t kSmallDigit = 2;
 constexpr std::uint32_t kSpreadBits = 3;
-/// Bits of a type that a scaled sum does not use.
+/// Bits of a type that scaled sums leave free for rounding errors.
 constexpr std::uint32_t kRoundingBits = 4;
 
 }  // namespace
@@ -47,16 +47,16 @@ Coding::Coding(ElementType type, std::uint32_t world, Compensation compensation,
     spread(compensation, submissions);
     return;
   }
-  // Scaled sums of two sets of ranks differ as long as no digit times a number of ranks carries
-  // into the next digit.
+  // Scaled sums of two sets of ranks differ as long as no digit, multiplied by a number of ranks,
+  // carries into the next digit.
   std::uint32_t piled = 1;
   if (compensation == Compensation::kCarry) piled = std::max(submissions, 1U);
   if (compensation == Compensation::kRescale) piled = world;
   largest_ = std::min(((1U << bits_) - 1) / piled, kLargestDigit);
 }
 
-/// Digits as small as they may be, so that few elements show all ranks. A scaled sum must be right
-/// to less than half: its set is found by trying, and must fit all lanes.
+/// Makes digits as small as possible, so that few elements show all ranks. A scaled sum must be
+/// right to less than half, because decoding tries sets of ranks until one fits all lanes.
 void Coding::spread(Compensation compensation, std::uint32_t submissions) {
   const bool carry = compensation == Compensation::kCarry;
   const std::uint32_t kept_free = compensation == Compensation::kRescale ? kRoundingBits : 0;

@@ -8,13 +8,13 @@
 
 namespace gradplane::sim::incast {
 
-/// What may limit senders, by name: "grants"; a controller's name; or "grants+" and a controller's
-/// name for both. "+mltcp" at the end of a controller's name decorates it.
+/// The names of what may limit senders: "grants", a controller's name, or "grants+" and a
+/// controller's name for both. A controller's name may end with "+mltcp".
 inline constexpr std::string_view kContestants =
     "grants, delay, reno, cubic, dctcp, dcqcn, swift, bbr, fixed (a fair share); grants+NAME for "
     "both; NAME+mltcp";
 
-/// False, and nothing is changed, when there is nothing of that name.
+/// Returns false, and changes nothing, if there is no such name.
 [[nodiscard]] bool choose(std::string_view name, Scenario& scenario);
 
 }  // namespace gradplane::sim::incast

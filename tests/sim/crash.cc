@@ -10,9 +10,9 @@
 namespace gradplane::sim {
 namespace {
 
-/// Within which all nodes hear of a stall that one has reported.
+/// The time in which all nodes hear of a stall that one has reported.
 constexpr Duration kWordTakes = Duration::ms(5);
-/// Epochs of one job stay below this, and the next job's begin above.
+/// Limit of the epochs of one job; the next job's epochs begin above it.
 constexpr std::uint32_t kEpochsOfAJob = 1000;
 constexpr std::uint64_t kMaxCrashes = 2;
 constexpr double kMaxReplayed = 0.05;
@@ -28,7 +28,7 @@ std::vector<const Trainer*> trainers_of(const std::vector<std::unique_ptr<Host>>
 Crash draw_crash(Dice& dice, const Scenario& s) {
   Crash crash;
   crash.host = static_cast<std::uint16_t>(dice.below(s.plan.members.size()));
-  // Where a root is, most rounds wait for it.
+  // In a third of the crashes the host is a root, because most rounds wait for it.
   if (dice.below(3) == 0) crash.host = s.plan.trees[dice.below(s.plan.trees.size())].root;
   const Duration longest = dice.coin() ? Duration::ms(20) : Duration::ms(400);
   crash.after = dice.between(Duration::us(50), longest);
@@ -40,8 +40,9 @@ Crash draw_crash(Dice& dice, const Scenario& s) {
   return crash;
 }
 
-/// The same where ranks exchange updates: what they get differs, and ranks may be far apart. But of
-/// what all get alike, under bounded staleness somebody has what another one lacks.
+/// check_recovery() for jobs with exchanges, whose results differ and whose ranks may be far apart.
+/// For results that all ranks get alike under bounded staleness, some rank must have what another
+/// one lacks.
 std::string check_recovery_of_exact(const Scenario& scenario,
                                     const std::vector<const Trainer*>& ranks) {
   for (std::uint32_t round = 0; round < scenario.rounds.size(); ++round) {

@@ -10,23 +10,23 @@
 
 namespace gradplane::sim {
 
-/// What a scenario is drawn with.
+/// Draws the random choices of a scenario.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : random_(seed) {}
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   bool coin() { return below(2) == 0; }
-  /// Uniform, down to the microsecond.
+  /// Uniform, with a resolution of a microsecond.
   Duration between(Duration least, Duration most) {
     const auto span = static_cast<std::uint64_t>((most - least).count_ns() / 1000) + 1;
     return least + Duration::us(static_cast<std::int64_t>(below(span)));
   }
-  /// Zero half of the time: faults that are off show what the others do alone.
+  /// Zero half of the time, so that each fault also occurs without the others.
   double maybe(double max) {
     return coin() ? 0 : std::uniform_real_distribution<>(0, max)(random_);
   }
 
-  /// Any controller, half of the time the default; some with MLTCP.
+  /// The default controller half of the time, otherwise any controller. Some have MLTCP.
   CongestionSettings congestion() {
     CongestionSettings settings;
     if (coin()) return settings;

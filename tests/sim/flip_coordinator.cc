@@ -27,7 +27,7 @@ bool FlipCoordinator::leaves(std::size_t host) const {
   return !has_part(plan(), host) && has_part(plan_before(), host);
 }
 
-/// With a part in the plan at hand or in the one before.
+/// The number of nodes with a part in the current plan change or in the plan before.
 std::size_t FlipCoordinator::count_of_nodes() const {
   std::size_t count = plan_before().members.size();
   for (std::size_t h = 0; h < hosts_.size(); ++h) count += joins(h) ? 1 : 0;
@@ -104,7 +104,7 @@ void FlipCoordinator::arrive(const Message& message, Instant now) {
   }
 }
 
-/// A node that joins has no rounds, and so no horizon.
+/// A node that joins has no rounds, so its horizon does not count.
 void FlipCoordinator::on_prepared(const Message& message, Instant now) {
   const bool is_later = !latest_horizon_ || job::is_older(*latest_horizon_, message.round);
   if (!joins(message.host) && is_later) latest_horizon_ = message.round;
@@ -113,7 +113,8 @@ void FlipCoordinator::on_prepared(const Message& message, Instant now) {
   send_all(Message::Kind::kCommit, *latest_horizon_, now);
 }
 
-/// All who had the plan before have ended it. Where ranks leave, the others wait for this word.
+/// Counts a node that has ended the plan before. When all have, nodes that leave are dismissed.
+/// Where ranks leave, the other nodes wait for the order to end that plan.
 void FlipCoordinator::on_ended(Instant now) {
   if (++answers_ < plan_before().members.size()) return;
   for (std::size_t h = 0; h < hosts_.size(); ++h) leaving_ += leaves(h) ? 1 : 0;
@@ -136,7 +137,7 @@ void FlipCoordinator::end_change() {
   begin_next();
 }
 
-/// Words that are still on their way are about the plan that has ended, so they come first.
+/// Messages that are still on their way are about the plan that has ended, so they come first.
 void FlipCoordinator::begin_next() {
   if (!has_ended_ || !messages_.empty()) return;
   has_ended_ = false;
@@ -144,7 +145,7 @@ void FlipCoordinator::begin_next() {
   ++next_;
 }
 
-/// A host that has gone meanwhile needs no word any more.
+/// A host that has left meanwhile needs no command.
 void FlipCoordinator::command(std::size_t host, api::Command::Kind kind, std::uint32_t round) {
   if (hosts_[host].host == nullptr) return;
   for (std::size_t c = 0; c < hosts_[host].host->cores(); ++c) command(host, c, kind, round);

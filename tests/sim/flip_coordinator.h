@@ -17,43 +17,44 @@
 
 namespace gradplane::sim {
 
-/// Puts the further plans of a scenario in force, one after the other, as the coordinator of a job
-/// does: every node prepares the plan and names its horizon, then all commit to the latest one.
-/// Messages take random times in both directions. The next plan follows when the older one has
-/// ended everywhere, and the nodes that it leaves out are gone.
+/// Puts a scenario's further plans in force one after the other, as a job's coordinator does: every
+/// node prepares the plan and answers with its horizon, and then all nodes commit to the latest
+/// horizon. Messages take random times in both directions. The next plan follows when the older one
+/// has ended everywhere and the nodes that it leaves out are gone.
 class FlipCoordinator {
  public:
   struct Actions {
-    /// What a node needs to know of a plan.
+    /// A node's configuration for a plan.
     std::function<job::PlanConfig(const api::Plan&, api::NodeId, CorePart)> make_plan;
-    /// A node without the job gets it with this plan, and says with set_host() that it has.
+    /// Gives the job with this plan to a node that does not have it. The node then calls
+    /// set_host().
     std::function<void(const api::Plan&, api::NodeId)> join;
-    /// Its ranks begin with this round.
+    /// The node's ranks begin with this round.
     std::function<void(api::NodeId, std::uint32_t)> begin;
-    /// It has no part in the job any more, and says with on_removed() that it has none.
+    /// Takes the job from a node. When it is gone, the node calls on_removed().
     std::function<void(api::NodeId)> dismiss;
   };
   FlipCoordinator(const Scenario& scenario, Actions actions);
 
-  /// The node runs the job.
+  /// The node now runs the job.
   void set_host(sim::Host& host) {
     hosts_[host.node()].host = &host;
     hosts_[host.node()].answers = daemon::PlanAnswers(host.cores());
   }
   void on_removed(api::NodeId node);
-  /// Hands over the commands that have arrived. True when some host has one. `completed`: the
-  /// rounds that every rank has completed.
+  /// Delivers the commands that have arrived. Returns whether some host has got one. `completed`:
+  /// how many rounds every rank has completed.
   bool step(std::uint32_t completed, Instant now);
-  /// When step() has something to do.
+  /// When step() has work to do next.
   Instant next_deadline() const;
-  /// False: the event is not about a plan.
+  /// Returns false if the event is not about a plan.
   bool on_event(std::size_t host, const api::Event& event, Instant now);
 
-  /// The job is lost: no plan follows. What comes back from the nodes is theirs to destroy.
+  /// The job is lost, so no plan follows. The caller destroys plans that nodes give back.
   void stop();
 
   bool done() const { return next_ == scenario_.flips.size() && !is_under_way_; }
-  /// Two plans are in force at some node, or a node has not left yet.
+  /// Some node still has two plans in force, or a node has not left yet.
   bool is_ending() const { return is_under_way_ && activations_.size() > next_; }
   const std::string& failure() const { return failure_; }
   /// The first round of each further plan.
@@ -64,7 +65,7 @@ class FlipCoordinator {
     sim::Host* host = nullptr;
     daemon::PlanAnswers answers{1};
   };
-  /// A message on its way, to a host or from it.
+  /// A message to a host or from it, on its way.
   struct Message {
     Instant at;
     std::size_t host = 0;
@@ -102,11 +103,12 @@ class FlipCoordinator {
   Dice dice_;
   std::vector<Host> hosts_;  // by node
   std::vector<Message> messages_;
-  std::size_t next_ = 0;  // of scenario_.flips
+  std::size_t next_ = 0;  // index into scenario_.flips
   bool is_under_way_ = false;
-  bool has_ended_ = false;  // everywhere, though words of it may be on their way
+  // the older plan has ended at all nodes; messages about it may be on their way
+  bool has_ended_ = false;
   std::size_t answers_ = 0;
-  std::size_t leaving_ = 0;  // nodes that are still to go
+  std::size_t leaving_ = 0;  // nodes that have not left yet
   std::optional<std::uint32_t> latest_horizon_;
   std::vector<std::uint32_t> activations_;
   bool is_stopped_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Scenarios in which plans of one job follow each other.
+// Scenarios in which a job changes from plan to plan.
 #include <algorithm>
 
 #include "tests/sim/cluster.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint16_t kHosts = 6;
 constexpr std::uint32_t kMaxElements = 4096;
 
-/// Every host below one of the others, at most two below the root.
+/// A tree with at most two levels below the root. Every host is the child of an earlier one.
 api::Tree random_tree(Dice& dice) {
   std::vector<api::NodeId> order(kHosts);
   for (std::uint16_t n = 0; n < kHosts; ++n) order[n] = n;
@@ -69,7 +69,8 @@ Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds) {
   s.grants = dice.coin();
   s.buffer_known = true;
   s.limit = Duration::ms(100) * rounds;
-  // Slow rounds have a short way to the next plan, and with slow messages nodes wait at its end.
+  // With slow rounds the next plan begins soon after its commit, and with slow messages nodes wait
+  // for its end.
   if (dice.below(4) == 0) {
     s.compute_max = Duration::ms(20 + static_cast<std::int64_t>(dice.below(200)));
     s.flip_message_max = Duration::ms(1 + static_cast<std::int64_t>(dice.below(900)));

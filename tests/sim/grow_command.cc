@@ -15,13 +15,14 @@
 namespace gradplane::sim {
 namespace {
 
-/// The further plan begins as many rounds ahead as an activation may be, and some follow it.
+/// Rounds after the request for another plan: as many as may pass before its activation, and some
+/// more.
 constexpr std::uint32_t kRoundsAfter = 80;
 constexpr Duration kRest = Duration::seconds(10);
 constexpr double kMilli = 1e3;
 constexpr double kKibi = 1024;
 
-/// Sites with some four links each, as `plan_times` has them.
+/// Sites with about four links each, as in `plan_times`.
 plan::Network network_of(std::size_t nodes, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   return testing::random_network(random, nodes, nodes / 4);
@@ -53,13 +54,13 @@ RedrawnScenario scenario_of(std::size_t nodes, std::uint32_t rounds, std::uint32
   s.pace = {.planning_takes = Duration::ms(1), .links_every = Duration::seconds(1)};
   s.longest_pause = Duration::seconds(60);
   s.ask_at_round = rounds;
-  // Of the same kind, so that both plans are about as large, and another one for its root.
+  // The new plan has the same kind, so that both are about as large, and another root.
   s.ask = {PlanKind::kPacked, {static_cast<api::NodeId>(nodes - 1)}, {}};
   s.rests = kRest;
   return s;
 }
 
-/// How long the production planner takes for the first plan, and its trees.
+/// The time that the production planner takes for the first plan, and the plan's number of trees.
 std::pair<double, std::size_t> plan_time(const RedrawnScenario& s) {
   const auto begin = std::chrono::steady_clock::now();
   const auto made = daemon::planner_of(s.config)(

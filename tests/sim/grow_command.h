@@ -9,12 +9,13 @@
 
 namespace gradplane::sim {
 
-/// `simulate grow`: what plans, control traffic, switches and rounds cost, by the number of nodes.
+/// `simulate grow`: the cost of plans, control traffic, changes of plans and rounds, by number of
+/// nodes.
 class GrowCommand {
  public:
   explicit GrowCommand(CLI::App& app);
   bool is_asked() const { return command_->parsed(); }
-  /// Whether all sums were right, and all nodes came to the other plan.
+  /// Returns whether all sums were right and all nodes changed to the other plan.
   bool run(std::uint64_t seed) const;
 
  private:

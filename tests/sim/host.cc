@@ -137,7 +137,7 @@ void Host::end_job() {
 void Host::crash() {
   if (!is_up()) return;
   engines_.clear();
-  // Plans on their way between the threads are nobody's now.
+  // Deletes plans that are in a queue between control and an engine, because no one owns them now.
   for (const auto& queues : queues_) {
     for (; queues->commands.front() != nullptr; queues->commands.pop())
       delete queues->commands.front()->plan;

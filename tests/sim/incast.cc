@@ -16,15 +16,15 @@ constexpr std::size_t kHeaderWireBytes = 48 + 66;
 constexpr Duration kMinSenderProbeTimeout = Duration::ms(5);
 
 enum class What : std::uint8_t {
-  kStart,     // of a job's iteration; who is the job
-  kSend,      // a sender may go on
-  kQueue,     // a packet is at the switch
-  kReceive,   // a packet is at the receiver
-  kGrant,     // of packet's credit, at the sender
-  kAck,       // of packet, at the sender
-  kProbe,     // a sender looks whether it was heard
-  kSchedule,  // the scheduler's next time
-  kVictim,    // somebody else's packet is at the switch
+  kStart,     // a job's iteration starts; `who` is the job
+  kSend,      // a sender may be able to send
+  kQueue,     // a packet arrives at the switch
+  kReceive,   // a packet arrives at the receiver
+  kGrant,     // the credit in a packet arrives at the sender
+  kAck,       // the ack of a packet arrives at the sender
+  kProbe,     // a sender checks whether it has to probe
+  kSchedule,  // the time that the scheduler has asked for
+  kVictim,    // a packet of the other sender arrives at the switch
 };
 
 struct Event {
@@ -39,13 +39,13 @@ struct Event {
 
 struct JobState {
   std::uint32_t iteration = 0;
-  std::uint64_t came = 0;   // blocks, of all senders, this iteration
-  std::uint64_t total = 0;  // that an iteration brings
+  std::uint64_t came = 0;   // blocks from all senders in this iteration
+  std::uint64_t total = 0;  // blocks of an iteration
   std::vector<std::uint32_t> senders;
-  std::vector<std::uint32_t> block_came;  // from how many senders
+  std::vector<std::uint32_t> block_came;  // by block: from how many senders it has arrived
 };
 
-/// What the receiver knows of a sender.
+/// The receiver's state for a sender.
 struct Known {
   grants::SourceIndex source;
   std::vector<bool> came;
@@ -78,7 +78,8 @@ class Model {
     return Duration::ns(
         static_cast<std::int64_t>(static_cast<double>(bytes) * 8e9 / static_cast<double>(rate)));
   }
-  /// Several of the longest round trips there are; not alike for all.
+  /// Several times the longest possible round trip. Senders differ, so that they do not probe
+  /// together.
   Duration probe_timeout(std::uint32_t i) const {
     const Duration trip = delay_of(i) * 2 + wire_time(s_.buffer_bytes, s_.link_bits_per_second);
     return std::max(trip * 4, kMinSenderProbeTimeout) + trip * (i % 16) / 8;
@@ -87,7 +88,7 @@ class Model {
   grants::JobIndex job_of(std::uint32_t sender) const {
     return grants::JobIndex::from_index(s_.senders[sender].job);
   }
-  /// What a grant says, and every ack repeats.
+  /// Fills in the fields of a grant, which every ack repeats.
   void fill_credit(Packet& packet) const {
     const grants::SourceIndex source = known_[packet.sender].source;
     packet.total = scheduler_.view(source).total_blocks;
@@ -109,12 +110,12 @@ class Model {
   Instant now_;
   Instant link_free_;
   Instant scheduled_ = Instant::never();
-  std::size_t running_ = 0;    // jobs
-  std::uint64_t granted_ = 0;  // blocks
+  std::size_t running_ = 0;    // number of jobs that run
+  std::uint64_t granted_ = 0;  // granted blocks
   Outcome out_;
 };
 
-/// The rate of the receiver's link that everybody has configured; 0: nobody has.
+/// The configured rate of the receiver's link; 0: none is configured.
 std::uint64_t told_link(const Scenario& s) {
   if (!s.tell_link) return 0;
   return s.own_bits_per_second > 0 ? s.own_bits_per_second : s.link_bits_per_second;
@@ -194,7 +195,7 @@ void Model::start(std::uint32_t j) {
   }
 }
 
-/// Sends one packet if the sender may, and comes back when the uplink is free.
+/// Sends one packet if the sender may send, and calls itself again when the uplink is free.
 void Model::pump(std::uint32_t i) {
   SenderState& sender = senders_[i];
   const Sender& spec = s_.senders[i];
@@ -225,7 +226,7 @@ void Model::probe(std::uint32_t i, std::uint32_t iteration) {
   pump(i);
 }
 
-/// The switch: drop-tail, and the packet that is being sent counts.
+/// The switch's drop-tail queue. The packet on the wire counts as queued.
 void Model::queue(const Event& e) {
   const std::size_t bytes = e.what == What::kVictim ? kHeaderWireBytes : e.packet.wire_bytes;
   const Duration wait = std::max(link_free_ - now_, Duration{});
@@ -316,7 +317,7 @@ void Model::note_grant(const grants::GrantScheduler::Grant& grant) {
   push(now_ + delay_of(i), What::kGrant, i, 0, packet);
 }
 
-/// A sender that is held up by its pace, or by a timer of its controller, comes back.
+/// Schedules when a sender continues that waits for its pace or for a timer of its controller.
 void Model::wake(std::uint32_t i) {
   const bool granted = s_.grants && !s_.senders[i].ignores_grants;
   const Instant at = std::max(senders_[i].next_time(granted, now_), now_ + Duration::ns(1));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Incast in virtual time: how long N senders take to one receiver, against the bound of the wire. A
-// line of JSON for each N and controller.
+// Incast in virtual time: how long N senders take to send to one receiver, relative to the bound of
+// the wire. Prints a line of JSON for each N and controller.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cinttypes>
@@ -23,7 +23,7 @@ using gradplane::sim::incast::Scenario;
 struct Options {
   std::vector<std::size_t> senders = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
   std::vector<std::string> controllers = {"grants"};
-  std::uint32_t blocks = 0;  // of each sender; 0: so many that all together are total_blocks
+  std::uint32_t blocks = 0;  // of each sender; 0: total_blocks divided among the senders
   std::uint32_t total_blocks = 32'000;
   double mbit_per_s = 1000;
   double delay_us = 50;
@@ -31,17 +31,17 @@ struct Options {
   std::size_t buffer_bytes = 256 << 10;
   std::size_t mark_bytes = 0;
   double loss = 0;
-  double late_us = 0;         // senders start within
-  double own_mbit_per_s = 0;  // 0: the same
+  double late_us = 0;         // senders start at random times within this
+  double own_mbit_per_s = 0;  // 0: the same as the downlink
   bool assume_buffer = false;
   bool victim = false;
   bool cdf = false;
-  double at_most = 0;  // over the bound
+  double at_most = 0;  // limit of time over the bound
   double spread_at_most = 0;
   bool no_drops = false;
 };
 
-/// The least number of blocks of a sender: below, the start is all that is measured.
+/// The least number of blocks of a sender. With fewer, a run would mainly measure its start.
 constexpr std::uint32_t kMinBlocks = 100;
 constexpr int kWholePercent = 100;
 
@@ -73,13 +73,13 @@ double seconds(Instant at) {
   return (at - Instant{}).to_seconds();
 }
 
-/// Of sorted values.
+/// The value at `part` of sorted values: 0 is the first, 1 the last.
 double part_of(const std::vector<double>& values, double part) {
   if (values.empty()) return 0;
   return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
 }
 
-/// The values of which 0, 1, ... and 100 % are not larger, for a plot.
+/// Prints the 0, 1, ... and 100 % quantiles, for a plot.
 void print_quantiles(const std::vector<double>& values) {
   std::printf("\"block_complete_quantiles_s\": [");
   for (int percent = 0; percent <= kWholePercent; ++percent) {
@@ -89,7 +89,7 @@ void print_quantiles(const std::vector<double>& values) {
   std::printf("], ");
 }
 
-/// Whether it kept what was asked for.
+/// Runs one setting and prints it. Returns whether it kept the limits of the options.
 bool report(const Options& options, std::size_t senders, const std::string& controller) {
   Scenario s = scenario_of(options, senders);
   if (!gradplane::sim::incast::choose(controller, s)) {

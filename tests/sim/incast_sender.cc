@@ -64,7 +64,7 @@ void SenderState::on_credit(std::uint32_t total, std::uint32_t unscheduled) {
   if (credit.on_total(total)) credit.on_unscheduled(unscheduled);
 }
 
-/// The network keeps the order, so what was sent before is lost.
+/// The network keeps the order of packets, so an ack proves that packets sent before are lost.
 void SenderState::on_ack(const Packet& acked, Instant now) {
   heard_at = now;
   probes = 0;

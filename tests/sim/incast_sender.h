@@ -16,47 +16,48 @@ struct Packet {
   std::uint32_t sender = 0;
   std::uint32_t iteration = 0;
   std::uint32_t block = 0;
-  std::uint32_t sent = 0;     // the sender's count, with this one
-  std::uint32_t waiting = 0;  // what it still has queued
+  std::uint32_t sent = 0;     // the sender's count, including this block
+  std::uint32_t waiting = 0;  // blocks that the sender still has queued
   std::size_t wire_bytes = 0;
   Instant sent_at;
-  Duration round_trip;  // that the sender measured last; zero: none yet
-  bool again = false;   // the block was sent before
-  bool marked = false;  // on the way; its ack tells of it
-  // In its ack, as in a grant.
+  Duration round_trip;  // the sender's latest measurement; zero: none yet
+  bool again = false;   // the block is a retransmission
+  bool marked = false;  // the network has marked it; its ack reports that
+  // Fields of its ack, as in a grant.
   std::uint32_t total = 0;
   std::uint32_t unscheduled = 0;
 };
 
-/// One sender, with the production rules of credit (hop::CreditLine) and, where it has one, a
-/// production controller. What later packets prove lost goes first.
+/// One sender, with the production rules for credit (hop::CreditLine) and, if set, a production
+/// controller. Lost blocks go before new ones.
 class SenderState {
  public:
-  /// `blocks` are to be sent.
+  /// Begins an iteration of `blocks` blocks.
   void begin(std::uint32_t blocks);
-  /// The next packet, without what the network knows; false when the sender may not send.
-  /// `granted`: whether it takes credit to send.
+  /// Fills in the next packet, but not the network's fields. Returns false if the sender may not
+  /// send. `granted`: whether it needs credit to send.
   bool next(Packet& packet, bool granted, Instant now);
-  /// A grant, or an ack that says the same.
+  /// Takes the credit from a grant or an ack.
   void on_credit(std::uint32_t total, std::uint32_t unscheduled);
   void on_ack(const Packet& acked, Instant now);
-  /// `packet`, which next() gave, has left.
+  /// A packet that next() returned has left.
   void on_sent(const Packet& packet, Instant now);
-  /// When next() should be asked again, if nothing happens before.
+  /// When to call next() again, unless something happens before.
   Instant next_time(bool granted, Instant now) const;
-  /// Nothing was heard: the oldest block goes again, whatever the credit.
+  /// After a silence, sends the oldest block again, even without credit.
   void probe(Instant now);
   bool idle() const { return fresh_ == blocks_ && lost_.empty() && in_flight_.empty(); }
 
   hop::CreditLine credit{0};
-  std::optional<hop::Flow> flow;  // none: credit alone limits
-  double phase_blocks = 0;        // that the controller is told an iteration brings
+  std::optional<hop::Flow> flow;  // none: only credit limits the sender
+  double phase_blocks = 0;        // the blocks of an iteration, as the controller is told
   Instant wake_at = Instant::never();
   std::uint32_t iteration = 0;
   std::uint64_t sent_again = 0;
   Instant uplink_free;
-  Instant heard_at;          // of what is in flight; grants say nothing about it
-  std::uint32_t probes = 0;  // since then
+  // begin of the silence about blocks in flight; a grant does not end it
+  Instant heard_at;
+  std::uint32_t probes = 0;  // in this silence
 
  private:
   struct Flight {
@@ -67,13 +68,13 @@ class SenderState {
   std::uint32_t waiting() const {
     return blocks_ - fresh_ + static_cast<std::uint32_t>(lost_.size());
   }
-  /// In the past: now.
+  /// When the sender may send next. A time in the past means now.
   Instant may_send_at(bool granted) const;
 
   std::uint32_t blocks_ = 0;
-  std::uint32_t fresh_ = 0;  // the first block that was never sent
+  std::uint32_t fresh_ = 0;  // the first block that has not been sent yet
   bool probes_ = false;
-  std::uint32_t acked_ = 0;  // packets of this iteration
+  std::uint32_t acked_ = 0;  // acked packets in this iteration
   Duration round_trip_;
   std::deque<std::uint32_t> lost_;
   std::deque<Flight> in_flight_;

@@ -32,7 +32,8 @@ incast::Scenario network(const Setting& setting) {
   return s;
 }
 
-/// Blocks of one sender whose job's communication alone takes `share` of the period.
+/// The number of blocks per sender with which the job's communication alone takes `share` of the
+/// period.
 std::uint32_t blocks_of(const Training& training, const incast::Scenario& s) {
   const double block_s = static_cast<double>(s.block_wire_bytes) * 8 /
                          (0.99 * static_cast<double>(s.link_bits_per_second));
@@ -59,7 +60,7 @@ incast::Outcome run_with(incast::Scenario& s, const Setting& setting) {
   return incast::run(s);
 }
 
-/// From start to start, and of the communication, of a job that is alone.
+/// A job that runs alone: its time from start to start, and its communication time.
 struct Alone {
   double iteration_s = 0;
   double communication_s = 0;
@@ -73,7 +74,7 @@ Alone alone(const Training& training, const Setting& setting) {
           .communication_s = (i[2].end - i[2].start).to_seconds()};
 }
 
-/// Where ten iterations in a row of all jobs are as if alone.
+/// The first of ten iterations in a row in which all jobs are as fast as alone.
 int converged_at(const std::vector<std::vector<double>>& ratios) {
   std::size_t common = SIZE_MAX;
   for (const std::vector<double>& job : ratios) common = std::min(common, job.size());
@@ -137,7 +138,7 @@ Result run(const Setting& setting) {
 }
 
 Step step(double gap, grants::GrantScheduler::Policy policy) {
-  // Long enough that neither job waits for the other's computing.
+  // The period is long enough that neither job waits for the other's computation.
   const Training training{.period_s = 0.2, .share = 0.5, .stated_total = 1};
   Setting setting;
   setting.policy = policy;

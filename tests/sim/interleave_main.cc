@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Jobs that share a downlink in virtual time, under each policy of the grant scheduler: their
-// iterations over those of the same jobs alone. A line of JSON for each setting and policy.
+// Jobs that share a downlink in virtual time, under each policy of the grant scheduler: the times
+// of their iterations, relative to those of the same job alone. Prints a line of JSON for each
+// setting and policy.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
@@ -23,7 +24,7 @@ const std::vector<std::pair<std::string, GrantScheduler::Policy>> kPolicies = {
     {"mltcp", GrantScheduler::Policy::kMltcp},
     {"strict", GrantScheduler::Policy::kStrict}};
 
-/// Every iteration too, job by job.
+/// Prints the time of every iteration, job by job.
 void print_series(const Result& r) {
   const char* before_job = "";
   std::printf("\"ratios\": [");
@@ -52,11 +53,11 @@ void print(const std::string& name, const Setting& s, const std::string& policy,
 struct How {
   bool nodes = false;
   bool series = false;
-  double settled_at_most = 0;  // of what takes turns by MLTCP; 0: whatever it takes
+  double settled_at_most = 0;  // limit of the settled mean with MLTCP; 0: no limit
 };
 
-/// Grants under each policy; a controller as it is, and decorated. Whether all came to their end,
-/// in the time that was asked for.
+/// Runs grants under each policy, and a controller as it is and with MLTCP. Returns whether all
+/// runs finished within the limits.
 bool report(const std::string& name, Setting setting, const std::string& controller,
             const How& how) {
   bool finished = true;
@@ -92,7 +93,7 @@ Setting alike(std::size_t jobs, double share, double period_s = Training{}.perio
   return setting;
 }
 
-/// The settings of the published predictions, and what disturbs them.
+/// Runs the settings of the published predictions, and settings with disturbances.
 bool report_all(const Setting& common, const std::string& controller, const How& how) {
   std::vector<std::pair<std::string, Setting>> all;
   all.emplace_back("2 jobs", alike(2, 0.5));

@@ -17,7 +17,8 @@ Duration from_seconds(double seconds) {
   return Duration::ns(static_cast<std::int64_t>(seconds * 1e9));
 }
 
-/// Of a bucket, so that all buckets of all workers take `share` of the period on the root's link.
+/// The elements of a bucket with which all buckets of all workers take `share` of the period on the
+/// root's link.
 std::uint32_t elements_of(const Training& training, const Setting& setting) {
   const double wire_bytes =
       training.period_s * training.share * static_cast<double>(setting.link_bits_per_second) / 8;
@@ -52,7 +53,7 @@ void add_job(SharedScenario& s, const Training& training, const Setting& setting
     GP_ASSERT(incast::choose(setting.contestant, chosen));
     s.grants = chosen.grants;
     if (chosen.congestion) job.congestion = *chosen.congestion;
-    // A controller without grants finds its share of the link itself.
+    // Without grants, the controller finds its share of the link itself.
     s.paced = s.grants;
   }
   s.round_bytes = std::max(s.round_bytes, std::size_t{job.elements} * sizeof(float));

@@ -13,7 +13,7 @@ constexpr std::uint64_t kMostNodes = 200;
 constexpr std::uint64_t kMostTrees = 3;
 constexpr std::uint32_t kMaxHeight = 5;
 
-/// All nodes in an order of their own.
+/// All nodes in random order.
 std::vector<api::NodeId> shuffled(Dice& dice, std::size_t nodes) {
   std::vector<api::NodeId> order(nodes);
   for (std::uint16_t n = 0; n < nodes; ++n) order[n] = n;
@@ -21,8 +21,9 @@ std::vector<api::NodeId> shuffled(Dice& dice, std::size_t nodes) {
   return order;
 }
 
-/// The places, in the order of the nodes, that may be the parent of the n-th: one of few relays,
-/// one of those some levels up that fill a tree of even fan-out, or any node before it.
+/// The shape of a tree: chooses the parent of the n-th node in random order. The parent is one of
+/// few relays, or the node above it in a tree of even fan-out, or any node before it, or one of the
+/// last four.
 class Shape {
  public:
   Shape(Dice& dice, std::size_t nodes) : kind_(dice.below(4)) {
@@ -31,13 +32,13 @@ class Shape {
   }
   std::size_t parent_of(Dice& dice, std::size_t n) const {
     switch (kind_) {
-      case 0:  // a root, relays below it, the others below these
+      case 0:  // a root, relays below it, and all other nodes below the relays
         return n <= width_ ? 0 : 1 + dice.below(width_);
       case 1:
         return (n - 1) / width_;
       case 2:
         return dice.below(n);
-      default:  // mostly below the newest: as high as it may be
+      default:  // one of the last four, for high trees
         return n - 1 - dice.below(std::min<std::uint64_t>(n, 4));
     }
   }
@@ -47,7 +48,7 @@ class Shape {
   std::uint64_t width_ = 1;
 };
 
-/// Members without ranks are in the tree only where somebody sends to them, as validate() wants.
+/// Takes members without ranks and children out of the tree, as validate() requires.
 void drop_idle_leaves(const api::Plan& plan, const std::vector<api::NodeId>& order,
                       api::Tree& tree) {
   std::vector<std::uint32_t> children(plan.members.size());
@@ -69,7 +70,7 @@ api::Tree draw_tree(Dice& dice, const api::Plan& plan) {
                  .root = order[0],
                  .parent = std::vector<api::NodeId>(nodes, api::kNoNode)};
   const Shape shape(dice, nodes);
-  std::vector<std::uint32_t> depth(nodes);  // by place
+  std::vector<std::uint32_t> depth(nodes);  // by index into the random order
   for (std::size_t n = 1; n < nodes; ++n) {
     std::size_t above = shape.parent_of(dice, n);
     while (depth[above] == kMaxHeight) above = dice.below(above);

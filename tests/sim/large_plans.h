@@ -7,7 +7,7 @@
 
 namespace gradplane::sim {
 
-/// A plan of up to 200 nodes, whose trees are up to 5 high.
+/// Draws a plan of up to 200 nodes, whose trees have up to 5 levels.
 api::Plan draw_large_plan(Dice& dice);
 
 }  // namespace gradplane::sim

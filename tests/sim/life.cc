@@ -9,17 +9,17 @@
 namespace gradplane::sim {
 namespace {
 
-/// Where a job has kManyNodes, one turn of so many is followed by a check.
+/// In jobs with kManyNodes, invariants are checked after one turn in so many.
 constexpr std::uint64_t kTurnsPerCheck = 8;
 
-/// Of all plans.
+/// The number of ranks in all plans.
 std::size_t world_of(const Scenario& scenario) {
   std::size_t world = 0;
   for (const api::Member& member : everybody(scenario)) world += member.ranks.size();
   return world;
 }
 
-/// In the order of their times.
+/// All installations, in the order of their times.
 std::vector<Installation> installations_of(const Scenario& scenario) {
   std::vector<Installation> all;
   for (std::size_t m = 0; m < scenario.plan.members.size(); ++m) {
@@ -36,7 +36,7 @@ std::vector<Installation> installations_of(const Scenario& scenario) {
   return all;
 }
 
-/// Duration::max() is never.
+/// `start + after`, where Duration::max() stands for never.
 Instant at(Instant start, Duration after) {
   return after == Duration::max() ? Instant::never() : start + after;
 }
@@ -185,15 +185,16 @@ void Life::crash() {
   machines_.hosts[host]->crash();
 }
 
-/// The session tells the engine and the ranks. A rank takes once more what the engine has completed
-/// until it gave the job up.
+/// Ends the job on a host. As in a daemon, the session tells the engine and the ranks. Each rank
+/// once more takes completions, because the engine may have completed rounds before it gave the job
+/// up.
 void Life::lose_job(Host& host) {
   for (const auto& trainer : host.trainers) trainer->leave();
   if (host.has_job()) host.leave_job();
   turn(host);
 }
 
-/// A closing round begins: nothing may be lost any more, and all ranks are there.
+/// Begins a closing round. From now on nothing may be lost, and all ranks take part.
 void Life::open_gate() {
   machines_.network.heal();
   changed_ = scenario_.tolerance.changes.size();
@@ -241,7 +242,7 @@ void Life::poll(Host& host) {
   }
 }
 
-/// Tells the checker what a host says of the rounds that it has closed as their root.
+/// Passes the reports of rounds that a host has closed as their root to the checker.
 void Life::hear_reports(Host& host, std::size_t core) {
   while (const api::JobRoundReport* heard = host.reports(core).front()) {
     const std::string wrong = checker_.on_report(host.node(), *heard, machines_.now);
@@ -298,9 +299,9 @@ void Life::note_progress(const Host& host) {
   }
 }
 
-/// A rank that has run further ahead of another leaves it behind for good when the job is lost: its
-/// arena holds the oldest result that the other lacks no longer. Exchanges do not wait for each
-/// rank, so they bound no lead (docs/protocol.md, section 10).
+/// Checks the lead of ranks (I6). If a rank is further ahead of another one when the job is lost,
+/// its arena no longer has the oldest result that the other lacks. Exchanges do not wait for every
+/// rank, so they do not limit the lead (docs/protocol.md, section 10).
 void Life::check_lead() {
   if (!scenario_.plan.selections.empty()) return;
   if (progress_.end() <= progress_.first_lacked() + kMaxLeadRounds) return;

@@ -17,7 +17,7 @@
 
 namespace gradplane::sim {
 
-/// What outlives a job: the hosts, the network between them, and the time.
+/// What outlives a job: the hosts, the network between them, and the clock.
 struct Machines {
   explicit Machines(const Scenario& scenario);
 
@@ -26,7 +26,7 @@ struct Machines {
   Instant now = Instant::from_ns(1'000'000);
 };
 
-/// One job, from its first round to its last or to the crash of a node.
+/// One job, from its first round to its last, or until a node crashes.
 class Life {
  public:
   Life(Machines& machines, const Scenario& scenario);
@@ -34,9 +34,9 @@ class Life {
   Life& operator=(const Life&) = delete;
 
   Outcome run();
-  /// The job was lost to a crash.
+  /// Whether a crash has ended the job.
   bool is_lost() const { return watch_.has_crashed(); }
-  /// Of a lost job: no rank has submitted this round or a later one.
+  /// For a lost job: no rank has submitted this round or a later one.
   std::uint32_t end_of_submitted() const;
 
  private:
@@ -89,11 +89,11 @@ class Life {
   CrashWatch watch_;
   Agenda agenda_;
   Progress progress_;
-  /// By rank, as progress_ knows: one that takes no part has completed all rounds.
+  /// By rank, as progress_ counts: a rank that takes no part has completed all rounds.
   std::vector<std::uint32_t> completed_;
-  std::size_t gate_;  // rounds that ranks may submit
+  std::size_t gate_;  // the rounds before this one are those that ranks may submit
   std::size_t installed_ = 0;
-  std::size_t changed_ = 0;  // of the scenario's changes of bounds
+  std::size_t changed_ = 0;  // how many of the scenario's changes of bounds are in force
   std::uint64_t turns_ = 0;
   Outcome outcome_;
 };

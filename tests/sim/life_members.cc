@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Plans of a job that follow each other: hosts join with their ranks, and leave.
+// Changes of a job's plan: hosts join and leave with their ranks.
 #include <algorithm>
 
 #include "dataplane/engine/local_plan.h"
@@ -24,7 +24,7 @@ job::PlanConfig Life::plan_for(const api::Plan& plan, api::NodeId node, CorePart
   return config;
 }
 
-/// From here on it is known who takes part in which rounds.
+/// Now it is known which ranks take part in which rounds.
 void Life::on_activation(std::uint32_t first, const api::Plan& before, const api::Plan& plan) {
   checker_.on_plan(first, plan);
   const auto all = static_cast<std::uint32_t>(scenario_.rounds.size());
@@ -50,7 +50,7 @@ void Life::join(const api::Plan& plan, api::NodeId node) {
 
 void Life::install(Host& host, std::size_t core, std::uint32_t id) {
   auto bucket = host.runtime(core).make_bucket(scenario_.tolerance.bucket(id));
-  if (bucket == nullptr) return;  // of whole numbers: always exact
+  if (bucket == nullptr) return;  // a bucket of integers, which is always exact
   host.buckets.push_back(std::move(bucket));
   const std::vector<BoundChange>& changes = scenario_.tolerance.changes;
   for (std::size_t c = 0; c < changed_; ++c) {
@@ -79,7 +79,7 @@ void Life::dismiss(api::NodeId node) {
   host.leave_job();
 }
 
-/// What the job has counted here counts.
+/// Adds the job's counters on this host to the totals.
 void Life::end_job(Host& host) {
   if (!is_lost()) {
     for (std::size_t c = 0; c < host.cores(); ++c)
@@ -90,8 +90,8 @@ void Life::end_job(Host& host) {
   coordinator_.on_removed(host.node());
 }
 
-/// Where each node has ranks, it finds out by itself that the plan before has ended. Then the plan
-/// has gone back, with all that it held.
+/// Whether every node has given back the plan before. A node with ranks finds out by itself that
+/// the plan has ended, if rounds of the next plan follow.
 bool Life::has_ended_plans() const {
   if (scenario_.plan.selections.empty() || !coordinator_.is_ending()) return true;
   return scenario_.index_of(coordinator_.activations().back()) >= scenario_.rounds.size();

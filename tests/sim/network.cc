@@ -8,7 +8,7 @@ namespace gradplane::sim {
 namespace {
 
 constexpr std::size_t kFrameOverheadBytes = 66;
-/// Datagrams that may come again, and how many of those that are sent are among them.
+/// How many datagrams are remembered for replays, and one of how many.
 constexpr std::size_t kRemembered = 256;
 constexpr std::uint64_t kRememberedOneOf = 8;
 
@@ -99,7 +99,8 @@ void Network::fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Da
   }
 }
 
-/// Addresses follow each other. One past the last host where the address is of none.
+/// The index of the host with this address; one past the last host if there is none. Addresses are
+/// consecutive.
 std::uint16_t Network::host_of(Ipv4 address) const {
   const std::size_t host = hosts_.empty() ? 0 : address.value - hosts_[0].address.value;
   return static_cast<std::uint16_t>(std::min(host, hosts_.size()));
@@ -112,7 +113,7 @@ void Network::remember(std::uint16_t from, std::uint16_t to,
   old_[random_() % kRemembered] = {from, to, datagram};
 }
 
-/// Somebody on the way sends something again that has passed before.
+/// An attacker on the path repeats an old datagram.
 void Network::replay(Instant now) {
   if (old_.empty() || !chance(model_.replays)) return;
   const Old& again = old_[random_() % old_.size()];
@@ -146,8 +147,8 @@ bool Network::is_lost(std::uint16_t from, std::uint16_t to, std::span<const std:
   return packet && model_.lose(from, to, *packet);
 }
 
-/// When a datagram that is at the link between two hosts has passed it; nothing where its queue is
-/// full. Most pairs have no link of their own.
+/// When a datagram at the link between two hosts has passed it; nothing if the queue is full. Most
+/// pairs have no separate link.
 std::optional<Instant> Network::pass_pair_link(std::uint16_t from, std::uint16_t to,
                                                std::span<const std::byte> bytes, Instant at) {
   pair_free_.resize(model_.pair_links.size());
@@ -200,7 +201,7 @@ void Network::leave_switch(Flight flight) {
   enter_downlink(std::move(flight));
 }
 
-/// Into the next pipe of its way.
+/// Sends a datagram into the next pipe of its path.
 void Network::cross_sites(Flight flight) {
   if (flight.path == nullptr) flight.path = sites_->path(flight.from, flight.to, flight.at);
   if (flight.path == nullptr) {
@@ -241,7 +242,7 @@ void Network::enter_downlink(Flight flight) {
   events_.push(std::move(flight));
 }
 
-/// The oldest datagram that waits for this queue; null when there is none.
+/// The oldest datagram for this queue; null if there is none.
 std::shared_ptr<Network::Datagram> SimQueue::take() {
   auto& inbox = network_.inbox(host_);
   const auto at = std::find_if(inbox.begin(), inbox.end(), [this](const auto& datagram) {

@@ -19,69 +19,70 @@
 
 namespace gradplane::sim {
 
-/// Losses that come together: a channel with a good and a bad state (Gilbert, BSTJ 1960; Elliott,
-/// BSTJ 1963). Probabilities per datagram.
+/// Losses in bursts: a channel with a good and a bad state (Gilbert, BSTJ 1960; Elliott, BSTJ
+/// 1963). Probabilities are per datagram.
 struct Bursts {
   double enter = 0;  // from good to bad
   double leave = 1;  // from bad to good
   double loss = 1;   // while bad
 };
 
-/// What is wrong with one host's link and not with the others'.
+/// Faults of one host's link.
 struct HostFault {
   std::uint16_t host = 0;
-  double loss_sent = 0;                 // of what it sends
-  double loss_received = 0;             // of what it is sent
-  Instant lossy_from = {};              // until then it loses nothing of either
-  Instant cut_from = Instant::never();  // nothing reaches or leaves it from here on ...
+  double loss_sent = 0;                 // of datagrams that it sends
+  double loss_received = 0;             // of datagrams to it
+  Instant lossy_from = {};              // before this it loses nothing in either direction
+  Instant cut_from = Instant::never();  // from here until cut_until nothing reaches or leaves it
   Instant cut_until = Instant::never();
 };
 
-/// A link of its own between two hosts, before the downlink of the second: one direction.
+/// A separate link between two hosts in one direction, before the second host's downlink.
 struct PairLink {
   std::uint16_t from = 0;
   std::uint16_t to = 0;
   std::uint64_t bits_per_second = 0;
   std::size_t queue_bytes = 64 << 10;  // drop-tail
-  bool control_first = true;  // what is no block does not wait (docs/protocol.md, section 2)
-  Instant since = {};         // until then the two have no link of their own
+  bool control_first = true;  // all packets but blocks pass the queue (docs/protocol.md, section 2)
+  Instant since = {};         // before this the two hosts have no separate link
 };
 
-/// From `at` on, every link has this delay.
+/// From `at` on, every link has the delay `delay`.
 struct DelayJump {
   Instant at;
   Duration delay;
 };
 
-/// What may happen to a datagram, and how fast links are. One for all links of a network, but for
-/// `host_faults`. Faults that are off draw no random numbers.
+/// Link rates and faults. They hold for all links of a network, except for `host_faults`. Faults
+/// that are off draw no random numbers.
 struct LinkModel {
-  std::uint64_t bits_per_second = 0;  // of every host, each direction; 0: infinitely fast
+  std::uint64_t bits_per_second = 0;  // rate of every host's link, in each direction; 0: infinite
   std::size_t queue_bytes = 1 << 20;  // drop-tail, at each host's downlink
-  std::size_t mark_bytes = 0;         // a queue that long marks (RFC 3168); 0: none does
+  std::size_t mark_bytes = 0;  // a queue of at least this length marks (RFC 3168); 0: no marks
   Duration delay = Duration::us(50);  // one way
-  Duration jitter;                    // uniform on top of the delay: reorders
+  Duration jitter;                    // uniform, added to the delay; it reorders datagrams
   double loss = 0;
   double duplication = 0;
-  double corruption = 0;         // one bit flips
-  double replays = 0;            // with a datagram another one of long ago comes again
-  std::optional<Bursts> bursts;  // at each downlink, each in a state of its own
+  double corruption = 0;  // probability that one bit is flipped
+  double replays = 0;     // probability that a much older datagram comes again after a datagram
+  std::optional<Bursts> bursts;  // at each downlink, each with its own state
   std::vector<HostFault> host_faults;
   std::vector<PairLink> pair_links;
   std::vector<DelayJump> delay_jumps;  // in the order of their times
-  /// With entries, hosts are the nodes of this network, in the order of their times. `delay` and
-  /// `jitter` come on top, a pipe's queue holds `queue_bytes` at least, and the hosts' own links
-  /// have no rate but their accesses'.
+  /// If there are entries, hosts are the nodes of these networks, which follow each other in time.
+  /// `delay` and `jitter` are added to a network's delays, a pipe's queue has at least
+  /// `queue_bytes`, and hosts' links have no rate but those of their accesses.
   std::vector<SitesAt> sites;
-  /// Whether the switch copies for a host that is in a group. Where it is empty, it always does.
+  /// Whether the switch copies to a host that is in a group. Unset: always.
   std::function<bool(std::uint16_t to, Instant now)> copies_for;
-  /// Losses by script: true loses a datagram of ours between two hosts.
+  /// Scripted loss: returns true for a gradplane packet between two hosts that is to be lost.
   std::function<bool(std::uint16_t from, std::uint16_t to, const testing::SeenPacket&)> lose;
-  /// Somebody on the way who changes the flags of a datagram. Where tags are on, nobody can.
+  /// An attacker on the path, who changes the flags of a packet. With authentication, receivers
+  /// drop the packet.
   std::function<void(std::uint16_t from, std::uint16_t to, testing::SeenPacket&)> forge;
 };
 
-/// Hosts on a switch, in virtual time. Everything follows from the seed.
+/// Hosts on a switch, in virtual time. Networks with the same seed behave the same.
 class Network {
  public:
   Network(LinkModel model, std::uint64_t seed);
@@ -89,15 +90,16 @@ class Network {
   /// Adds a host; its index is its node id.
   std::uint16_t add_host(Ipv4 address);
 
-  /// To one host, or to every other host that is in the group: the switch copies it, and each copy
-  /// has a fate of its own.
+  /// Sends to one host, or to every other host that is in the group. The switch makes the copies,
+  /// and each may be lost or delayed by itself.
   void send(std::uint16_t from, const port::Destination& to, std::uint16_t source_port,
             std::vector<std::byte> bytes, Instant now);
 
   port::GroupTable& groups(std::uint16_t host) { return *hosts_[host].groups; }
 
   Instant next_event() const { return events_.empty() ? Instant::never() : events_.top().at; }
-  /// Runs all events up to `now`; calls `arrived(host)` for each host that got something.
+  /// Runs all events up to `now`, and calls `arrived(host)` for each host that has received
+  /// something.
   template <typename F>
   void run_until(Instant now, F arrived) {
     while (!events_.empty() && events_.top().at <= now) {
@@ -121,22 +123,22 @@ class Network {
   };
   std::deque<std::shared_ptr<Datagram>>& inbox(std::uint16_t host) { return hosts_[host].inbox; }
   const LinkModel& model() const { return model_; }
-  /// Null where all hosts are at one switch.
+  /// Null if all hosts are at one switch.
   const SiteNetwork* sites() const { return sites_.get(); }
 
-  /// What comes to a host that is down is lost.
+  /// A host that is down loses what arrives for it.
   void set_up(std::uint16_t host, bool up) {
     hosts_[host].up = up;
     hosts_[host].inbox.clear();
   }
 
-  /// From now on nothing that a host sends or is sent goes further than its own link, or it does
-  /// again.
+  /// Cuts a host off, or reconnects it. While it is cut off, datagrams in both directions get no
+  /// further than its link.
   void set_cut(std::uint16_t host, bool is_cut) { hosts_[host].is_cut = is_cut; }
 
   std::uint64_t sent() const { return sent_; }
   std::uint64_t dropped() const { return dropped_; }
-  /// From now on nothing is lost, repeated, corrupted or reordered. Rates and delays stay.
+  /// Ends all loss, duplication, corruption and reordering. Rates and delays stay.
   void heal();
 
  private:
@@ -157,7 +159,7 @@ class Network {
     std::uint16_t to = 0;
     bool at_switch = false;
     std::shared_ptr<const SiteNetwork::Path> path = nullptr;  // between sites
-    std::size_t pipes_passed = 0;                             // of it
+    std::size_t pipes_passed = 0;  // how many pipes of the path it has passed
     std::shared_ptr<Datagram> datagram = nullptr;
     bool operator<(const Flight& o) const {  // std::priority_queue pops the greatest
       return at != o.at ? at > o.at : order > o.order;
@@ -190,15 +192,15 @@ class Network {
     std::uint16_t to = 0;
     std::shared_ptr<Datagram> datagram;
   };
-  std::vector<Old> old_;  // some of what was sent
+  std::vector<Old> old_;  // some of the datagrams that were sent, for replays
   std::priority_queue<Flight> events_;
-  std::vector<Instant> pair_free_;  // by pair link
+  std::vector<Instant> pair_free_;  // when each pair link is free, by pair link
   std::uint64_t order_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t dropped_ = 0;
 };
 
-/// A queue of a port on a simulated network. `clock` is the simulator's.
+/// A queue of a port on a simulated network. `clock` is the simulator's time.
 class SimQueue : public port::PortQueue {
  public:
   SimQueue(Network& network, std::uint16_t host, const port::Steering& steering, std::size_t index,
@@ -211,7 +213,7 @@ class SimQueue : public port::PortQueue {
   void discard(port::TxDatagram& datagram) noexcept override;
   std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override;
   void tick(Instant) noexcept override {}
-  /// So every scenario has hosts that lend payloads and hosts that copy them.
+  /// Every second host lends payloads and the others copy them, so every scenario tests both.
   std::size_t lends_from_bytes() const noexcept override { return host_ % 2 == 0 ? 1 : SIZE_MAX; }
   const port::PortCounters& counters() const noexcept override { return counters_; }
 

@@ -106,7 +106,7 @@ api::Plan two_level_tree(std::uint16_t relays, std::uint16_t workers_per_relay) 
 
 namespace {
 
-/// Trees of random shape over the same members, every member in each of them.
+/// Trees of random shape over the same members. Every member is in each tree.
 api::Plan random_forest(Dice& dice) {
   const auto hosts = static_cast<std::uint16_t>(2 + dice.below(7));
   api::Plan plan{.epoch = 11, .activation_round = 0, .members = {}, .trees = {}};
@@ -129,12 +129,12 @@ api::Plan random_forest(Dice& dice) {
   return plan;
 }
 
-/// Beside all_reduce. Exchanges need a plan with selections: exchange_scenario().
+/// Operations besides all_reduce. Exchanges need a plan with selections: exchange_scenario().
 constexpr std::uint64_t kMixedOperations = 3;
 static_assert(2 + kMixedOperations == static_cast<std::uint64_t>(Operation::kExchange));
-constexpr std::uint64_t kMixedShare = 3;  // of the exact scenarios, one of so many
+constexpr std::uint64_t kMixedShare = 3;  // one of so many exact scenarios mixes operations
 
-/// Of a round with shards: as many elements as fit, the same for each shard; 0 when none do.
+/// The most elements of a round with shards of equal size; 0 if no shard fits.
 std::uint32_t whole_shards(const Scenario& s, const RoundPlan& round, std::uint32_t ranks) {
   const std::size_t width = element_bytes(round.type);
   const std::size_t max_blocks = (s.round_bytes + s.block_bytes - 1) / s.block_bytes;

@@ -17,8 +17,8 @@ namespace gradplane::sim {
 namespace {
 
 constexpr Duration kAllAttachWithin = Duration::ms(50);
-/// Within which all nodes have the same plan when no rounds come any more, and nothing of the job
-/// when all ranks have left.
+/// Time limit in which all nodes must have the same plan when no more rounds come, and in which the
+/// job must be gone when all ranks have left.
 constexpr Duration kSettleWithin = Duration::seconds(60);
 
 class RedrawnRun {
@@ -71,14 +71,14 @@ class RedrawnRun {
   Instant progress_at_;
   std::vector<Instant> attach_at_;  // by member
   Instant late_at_ = Instant::never();
-  std::size_t strikes_ = 0;  // that were armed
+  std::size_t strikes_ = 0;  // number of strikes that were armed
   struct Fallen {
     api::NodeId node = api::kNoNode;
     Misfortune what = Misfortune::kDies;
     Instant back_at = Instant::never();
   };
   std::optional<Fallen> fallen_;
-  std::optional<SwitchPhase> struck_in_;  // the last misfortune
+  std::optional<SwitchPhase> struck_in_;  // the phase of the last misfortune
   RedrawnOutcome outcome_;
 };
 
@@ -163,14 +163,14 @@ void RedrawnRun::note_progress(const SessionNode& node) {
   }
   if (progress_.first_lacked() > before) note_pause();
   if (progress_.first_lacked() > before || progress_at_ == Instant()) progress_at_ = now_;
-  if (!scenario_.config.training.is_selective() &&  // exchanges bound no lead
+  if (!scenario_.config.training.is_selective() &&  // exchanges do not limit the lead
       progress_.end() > progress_.first_lacked() + kMaxLeadRounds)
     fail("I6: a rank has completed round " + std::to_string(progress_.end() - 1) +
          " while another lacks round " + std::to_string(progress_.first_lacked()));
   outcome_.round_ends.resize(progress_.first_lacked(), now_);
 }
 
-/// A round is complete everywhere; the one before was at progress_at_.
+/// A round has been completed at all ranks. progress_at_ is when that was so for the round before.
 void RedrawnRun::note_pause() {
   if (progress_at_ == Instant() || progress_.first_lacked() <= 1) return;
   RedrawnTotals& totals = outcome_.totals;
@@ -179,8 +179,8 @@ void RedrawnRun::note_pause() {
   longest = std::max(longest, now_ - progress_at_);
 }
 
-/// The coordinator meets its misfortune, if it has no part in the job: a member that dies ends the
-/// job, which other tests show.
+/// Hits the coordinator with its misfortune, if it has no part in the job. If a member of the job
+/// died, the job would end; other tests check that.
 void RedrawnRun::strike() {
   const SwitchWatch::Struck struck = watch_.take_strike();
   const RedrawnStrike& strike = scenario_.strikes[strikes_ - 1];
@@ -247,8 +247,8 @@ std::string RedrawnRun::text() const {
   return text;
 }
 
-/// All nodes that have the job have the same plan, and the one before no more if all of its rounds
-/// are over.
+/// Whether all nodes with the job have the same plan. The plan before must be gone if all of its
+/// rounds are over.
 bool RedrawnRun::agrees() const {
   std::uint32_t epoch = 0;
   for (const auto& node : nodes_) {
@@ -305,7 +305,7 @@ void RedrawnRun::ask() {
   outcome_.agreed = mark();
 }
 
-/// What is still kept back shows in the last rounds, each of which all ranks begin alone.
+/// Runs the closing rounds, which show what residuals were left. Ranks begin each of them together.
 void RedrawnRun::run_closing_rounds() {
   const auto rounds = static_cast<std::uint32_t>(scenario_.base.rounds.size());
   const auto closing = static_cast<std::uint32_t>(scenario_.base.tolerance.closing_rounds);
@@ -320,7 +320,7 @@ void RedrawnRun::run_closing_rounds() {
   }
 }
 
-/// From now on nothing may be lost any more, in packets or by bounds.
+/// From now on no packets are lost and every bound is 0.
 void RedrawnRun::open_gate() {
   network_.heal();
   for (const api::BucketBounds& bucket : scenario_.base.tolerance.buckets) {
@@ -334,7 +334,7 @@ void RedrawnRun::open_gate() {
   }
 }
 
-/// Every node with a part in the job has the bounds of every bucket.
+/// Whether every node with a part in the job has the bounds of every bucket.
 bool RedrawnRun::has_all_tables() const {
   const auto& buckets = scenario_.base.tolerance.buckets;
   const auto described = static_cast<std::size_t>(

@@ -31,25 +31,25 @@ std::vector<config::NodeConfig> node_configs(std::size_t count) {
 namespace {
 
 constexpr Duration kSuspectAfter = Duration::seconds(1);
-constexpr std::uint64_t kMostPure = 2;     // nodes that may coordinate and have no part in the job
-constexpr std::uint64_t kMostRelays = 2;   // nodes that may sum, without ranks
+constexpr std::uint64_t kMostPure = 2;     // nodes that may coordinate but have no part in the job
+constexpr std::uint64_t kMostRelays = 2;   // nodes that may sum but have no ranks
 constexpr std::uint64_t kMostWorkers = 6;  // nodes with ranks
-constexpr std::uint64_t kMostRanks = 2;    // of a node
+constexpr std::uint64_t kMostRanks = 2;    // on a node
 constexpr std::uint64_t kMostChanges = 5;  // of the network
 constexpr std::uint64_t kSlower = 10;
 constexpr std::int64_t kShorter = 4;
 constexpr DrawSize kSize = {
     .uses = 301, .most_blocks = 32, .fewest_steps = 150, .most_steps = 300, .exact_elements = 600};
-/// A host is cut off in the begin of a run, and never for so long that with the pause of a
-/// coordinator it is silent for kSuspectAfter.
+/// A host is cut off only at the beginning of a run, and so shortly that even with a coordinator's
+/// pause it is silent for less than kSuspectAfter.
 constexpr Duration kCutsWithin = Duration::seconds(8);
 constexpr Duration kLongestCut = kSuspectAfter / 4;
-/// A silence, the search for a coordinator, the reports to it, and the retransmissions of a round
-/// that was open meanwhile.
+/// The longest pause: a silence, the search for a coordinator, the reports to it, and the
+/// retransmissions of a round that was open meanwhile.
 constexpr std::int64_t kPauseInSuspicions = 12;
 constexpr std::array kKinds = {PlanKind::kPacked, PlanKind::kPacked, PlanKind::kFapt,
                                PlanKind::kAuto};
-/// Those that fill long paths. A fixed rate overruns them, and swift is for short ones.
+/// Controllers that fill long paths. A fixed rate overruns them, and swift is for short paths.
 constexpr std::array kControllers = {ControllerKind::kDelay, ControllerKind::kReno,
                                      ControllerKind::kCubic, ControllerKind::kBbr};
 
@@ -71,9 +71,9 @@ void draw_config(Dice& dice, RedrawnScenario& s, std::size_t pure, std::size_t r
   c.congestion.controller = kControllers[dice.below(kControllers.size())];
 }
 
-/// So short that it is doubted at most, or longer than all bear. In between, some nodes may have
-/// lost the coordinator and others not, and its word that the first are lost ends the job
-/// (docs/decisions/0019).
+/// An absence that is so short that the coordinator is at most doubted, or longer than any node
+/// waits. In between, some nodes may have lost the coordinator and others not. The coordinator then
+/// says that the first are lost, and the job ends (docs/decisions/0019).
 Duration draw_absence(Dice& dice) {
   if (dice.coin()) return dice.between({}, kSuspectAfter * 7 / 10);
   return dice.between(kSuspectAfter * 2, kSuspectAfter * 4);
@@ -90,7 +90,7 @@ void draw_strikes(Dice& dice, RedrawnScenario& s, std::uint64_t seed) {
   }
 }
 
-/// Slower links with shorter delays, so that small rounds fill them.
+/// Makes links slower and their delays shorter, so that small rounds fill them.
 plan::Network scaled(plan::Network network) {
   const auto slow = [](std::uint64_t& rate) {
     if (rate != plan::kUnlimited) rate /= kSlower;
@@ -106,14 +106,15 @@ plan::Network scaled(plan::Network network) {
   return network;
 }
 
-/// In most cases a site for each node and many trees: over a chain there is nothing to choose.
+/// The network of the configuration. Mostly each node has its own site and there are many possible
+/// trees; a chain would leave no choice.
 plan::Network draw_file(Dice& dice, std::size_t nodes, std::uint64_t seed) {
   if (dice.below(4) == 0) return draw_sites(dice, nodes);
   std::mt19937_64 random(seed);
   return testing::random_network(random, nodes, 1 + dice.below(2));
 }
 
-/// Over the links of the file, with other rates than it has.
+/// Draws rates that differ from the configured network's, over the same links.
 void draw_links(Dice& dice, Scenario& s, const plan::Network& file) {
   plan::Network network = redraw_sites(dice, file);
   s.link.sites = {{{}, scaled(network)}};
@@ -130,8 +131,8 @@ void draw_links(Dice& dice, Scenario& s, const plan::Network& file) {
   s.link.duplication = dice.maybe(0.02);
 }
 
-/// Each tensor gets its bound from a line of its own, as an operator would write it, and the
-/// checker gets what the session makes of that.
+/// Writes a rule for the bound of each tensor, as an operator would, and gives the checker the
+/// bounds that the session derives from the rules.
 void draw_rules(RedrawnScenario& s) {
   bounds::Rules& rules = s.config.gather.rules;
   std::vector<api::BucketBounds>& buckets = s.base.tolerance.buckets;
@@ -145,7 +146,8 @@ void draw_rules(RedrawnScenario& s) {
     buckets = resolve(buckets).tables;
 }
 
-/// Ranks that may be gone on without: they are slow, or cut off for less than anybody notices.
+/// Makes ranks absent, so that rounds close without them: they are slow, or cut off for so short
+/// that no node suspects them.
 void draw_absences(Dice& dice, RedrawnScenario& s) {
   s.base.tolerance.absent_after = dice.between(Duration::ms(15), Duration::ms(100));
   s.config.gather.absent_after = s.base.tolerance.absent_after;
@@ -165,7 +167,7 @@ void draw_absences(Dice& dice, RedrawnScenario& s) {
   }
 }
 
-/// Rounds of buckets that may lose something, and a network that makes them.
+/// Draws rounds of buckets with loss bounds, and a network that loses packets.
 void draw_bounds(Dice& dice, RedrawnScenario& s) {
   Scenario& base = s.base;
   base.tolerance.layout = Coding::Layout::kSpread;
@@ -181,7 +183,7 @@ void draw_bounds(Dice& dice, RedrawnScenario& s) {
   gather.slack = base.tolerance.slack;
   if (dice.coin()) draw_absences(dice, s);
   base.link.loss = dice.coin() ? 0.03 : dice.maybe(0.1);
-  // Short ones: a link that carries heartbeats alone must not be silent for a suspicion.
+  // Bursts are short, because a link with heartbeats alone must not be silent for a suspicion.
   if (dice.below(3) == 0) base.link.bursts = Bursts{.enter = 0.01, .leave = 0.4, .loss = 0.8};
 }
 
@@ -221,7 +223,7 @@ RedrawnScenario random_redrawn_scenario(std::uint64_t seed) {
   s.pace = {.planning_takes = dice.between(Duration::ms(1), Duration::ms(200)),
             .links_every = Duration::ms(250)};
   s.longest_pause = kSuspectAfter * kPauseInSuspicions;
-  // Dice of their own, so that other seeds stay what they are.
+  // Separate random generators, so that other scenarios stay the same.
   if (Dice more(seed + 3); more.coin()) draw_bounds(more, s);
   if (Dice more(seed + 4); relays > 0 && more.coin()) {
     s.late = static_cast<api::NodeId>(pure + more.below(relays));

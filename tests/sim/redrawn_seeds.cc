@@ -33,7 +33,7 @@ void RedrawnTotals::add(const RedrawnTotals& other) {
 
 namespace {
 
-/// So many seeds must have shown every phase and every misfortune.
+/// So many seeds must have shown every phase and every misfortune at least once.
 constexpr std::uint64_t kShowAll = 100;
 
 void print_seed(std::uint64_t seed, const RedrawnOutcome& o) {
@@ -43,7 +43,7 @@ void print_seed(std::uint64_t seed, const RedrawnOutcome& o) {
               o.packets, o.control.datagrams);
 }
 
-/// Whether rounds of buckets closed for each reason, and what was missing came later.
+/// Whether rounds of buckets closed for every reason, and missing elements came later.
 bool shows_losses(const ToleranceTotals& t) {
   std::printf("  rounds of buckets: %" PRIu64 " full, %" PRIu64 " early, %" PRIu64
               " at the deadline, %" PRIu64 " without an absent host; %" PRIu64
@@ -54,7 +54,7 @@ bool shows_losses(const ToleranceTotals& t) {
          t.at(CloseReason::kAbsent) > 0 && t.missing_blocks > 0 && t.carried_elements > 0;
 }
 
-/// Whether everything that should happen did.
+/// Prints the totals. Returns whether every kind of event has happened.
 bool shows_all(const RedrawnTotals& t) {
   std::printf("%" PRIu64 " runs, %" PRIu64 " redraws, %" PRIu64
               " of them by another coordinator than the first, %" PRIu64

@@ -10,9 +10,10 @@
 namespace gradplane::sim {
 namespace {
 
-/// Blocks that lacked a rank bring what it has kept in a later round, on top of its own.
+/// If a block lacked a rank, that rank's residual comes in a later round, on top of its
+/// contribution. So many rounds may accumulate.
 constexpr double kPiledUp = 4;
-/// Of fp32 itself, over all rounds of a run.
+/// Rounding errors of fp32 itself, over all rounds of a run.
 constexpr double kSlack = 1e-3;
 
 }  // namespace
@@ -39,7 +40,7 @@ double RoundingChecker::contribution(std::uint32_t rank, std::uint32_t element) 
   return static_cast<double>((mixed * 2246822519U) >> 8) * 0x1p-23 - 1;
 }
 
-/// Every node rounds once at most, and what it rounds is the sum of all ranks at most.
+/// Every node rounds at most once, and the value that it rounds is at most the sum of all ranks.
 double RoundingChecker::most_error(WireType wire) const {
   double step = 0;
   switch (wire) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Auxiliary routes and soundings for plans that were drawn without.
+// Adds auxiliary routes and soundings to plans.
 #include <algorithm>
 #include <utility>
 
@@ -11,8 +11,8 @@
 namespace gradplane::sim {
 namespace {
 
-/// Up to two routes for every second pair of neighbours, over nodes that no other route of the pair
-/// uses.
+/// Draws up to two routes for every second pair of neighbours. A node is in at most one route of a
+/// pair.
 void draw_routes(api::Plan& plan, Dice& dice) {
   for (const auto& [from, to] : plan::neighbours_in(plan)) {
     if (dice.coin()) continue;
@@ -33,7 +33,7 @@ void draw_routes(api::Plan& plan, Dice& dice) {
   }
 }
 
-/// Soundings between some members. Trees may connect them all the same, under this plan or another.
+/// Draws soundings between some members, also where trees of this or another plan connect them.
 void draw_soundings(api::Plan& plan, Dice& dice) {
   for (const api::Member& from : plan.members) {
     const api::Member& to = plan.members[dice.below(plan.members.size())];
@@ -44,7 +44,7 @@ void draw_soundings(api::Plan& plan, Dice& dice) {
 }  // namespace
 
 void add_routes(Scenario& s) {
-  // Dice of their own, so that the rest of the scenario is what it is without routes.
+  // A separate random generator, so that the rest of the scenario is the same as without routes.
   Dice dice(s.seed ^ 0x726f757465);
   draw_routes(s.plan, dice);
   for (api::Plan& flip : s.flips) draw_routes(flip, dice);

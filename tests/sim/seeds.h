@@ -11,12 +11,12 @@
 
 namespace gradplane::sim {
 
-/// Which scenarios to run, as the command line says.
+/// The scenarios that the command line asks for.
 struct Seeds {
   std::vector<std::uint64_t> first = {1};
-  std::uint64_t count = 1;  // from each of them on
-  bool fresh = false;       // instead, from one on that is drawn
-  std::uint32_t jobs = 1;   // seeds that run at a time
+  std::uint64_t count = 1;  // how many seeds, beginning with each of `first`
+  bool fresh = false;       // instead of `first`, begins with a random seed
+  std::uint32_t jobs = 1;   // how many seeds run at a time
   std::size_t cores = 1;    // poll cores of each node
   bool verbose = false;
   bool tolerant = false;
@@ -32,7 +32,7 @@ struct Seeds {
   bool stop = false;
 };
 
-/// The kind of the scenarios, as whoever runs them again has to write it.
+/// The flags that repeat a run with this kind of scenarios.
 inline std::string flags_of(const Seeds& seeds) {
   std::string text;
   for (const auto& [is_set, flag] :
@@ -52,9 +52,9 @@ inline std::string flags_of(const Seeds& seeds) {
   return text;
 }
 
-/// A first seed that nobody has run yet, short enough to be typed.
+/// A first seed that was not used before and is short enough to type.
 inline std::uint64_t fresh_seed() {
-  constexpr std::uint64_t kAbove = 1'000'000'000;  // those that are written down are below
+  constexpr std::uint64_t kAbove = 1'000'000'000;  // seeds in files and documents are below this
   std::random_device random;
   return kAbove + std::uniform_int_distribution<std::uint64_t>(0, 999 * kAbove)(random);
 }

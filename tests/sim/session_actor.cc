@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a simulated daemon does when its session wants something.
+// What a simulated daemon does for the actions of its session.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,7 +44,7 @@ void SessionNode::Actor::operator()(const session::SendDatagram& action) {
   send.control.node = action.node;
   send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
   std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
-  // The session sends again what finds no room.
+  // If the queue is full, the session sends the message again later.
   api::CommandQueue& commands = node_.queues_[0]->commands;
   if (commands.room() > 2 * kMaxJobs) (void)commands.push(send);
 }

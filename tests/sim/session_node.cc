@@ -14,7 +14,7 @@
 namespace gradplane::sim {
 namespace {
 
-/// Where a job has kManyNodes, one turn of so many is followed by a check.
+/// In jobs with kManyNodes, invariants are checked after one turn in so many.
 constexpr std::uint64_t kTurnsPerCheck = 1024;
 constexpr session::AskerHandle kAsker = 1'000'000;
 const protocol::JobKey kKey = {std::byte{1}};
@@ -63,7 +63,7 @@ void SessionNode::crash() {
   if (!lives()) return;
   network_.set_up(id(), false);
   engines_.clear();
-  // Plans and snapshots that are on their way between the threads are nobody's now.
+  // Deletes plans and snapshots in the queues, because no one owns them now.
   for (const auto& queues : queues_) {
     for (; const api::Command* left = queues->commands.front(); queues->commands.pop()) {
       delete left->plan;
@@ -180,7 +180,7 @@ void SessionNode::turn(Instant now) {
     worked = run_actions(now) || worked;
     if (turns > kMaxTurns) return fail("it never comes to rest");
   }
-  // Where a job has many nodes, a check takes longer than a turn.
+  // With many nodes, a check takes longer than a turn.
   const bool checks_all = config_.cluster.nodes.size() < kManyNodes;
   if (!checks_all && ++turns_ % kTurnsPerCheck != 0) return;
   for (const daemon::InstalledJob& job : jobs_->installed()) {
@@ -200,7 +200,7 @@ bool SessionNode::step_trainers(Instant now) {
   return worked;
 }
 
-/// Reports of a job come before the rank that reads its sum can hear of it.
+/// A report must arrive before a rank that reads the round's sum.
 void SessionNode::hear_reports(Instant now) {
   for (const auto& queues : queues_) {
     for (; const api::JobRoundReport* heard = queues->reports.front(); queues->reports.pop()) {
@@ -213,7 +213,7 @@ void SessionNode::hear_reports(Instant now) {
   }
 }
 
-/// What the job has counted here is told before it is gone.
+/// Adds the job's counters before the job is gone.
 void SessionNode::end_job(engine::JobRuntime* runtime) {
   for (const daemon::InstalledJob& job : jobs_->installed()) {
     for (std::size_t p = 0; p < job.parts.size(); ++p) {

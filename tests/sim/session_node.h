@@ -18,15 +18,15 @@
 
 namespace gradplane::sim {
 
-/// One daemon: engines on a simulated port, and above them the session, the table of jobs and the
-/// planner of the production daemon. Its trainers outlive it, as processes do.
+/// One daemon: engines on a simulated port, and the production daemon's session, job table and
+/// planner above them. Its trainers outlive it, as processes do.
 class SessionNode {
  public:
   struct Pace {
-    Duration planning_takes;  // each plan
-    Duration links_every;     // the engine is asked what it has measured
+    Duration planning_takes;  // time for each plan
+    Duration links_every;     // interval at which the engine is asked for its measurements
   };
-  /// `config` is that of this node.
+  /// `config` is this node's.
   SessionNode(Network& network, config::Config config, const Pace& pace, SwitchWatch& watch,
               ToleranceChecker& checker, const Instant& clock);
   ~SessionNode() { crash(); }
@@ -35,48 +35,48 @@ class SessionNode {
 
   api::NodeId id() const { return config_.self; }
 
-  /// There is a daemon, which knows nothing.
+  /// Starts a daemon without state.
   void start(std::uint64_t incarnation);
-  /// The daemon is gone, with all that it knew.
+  /// Ends the daemon; all its state is lost.
   void crash();
   bool lives() const { return session_ != nullptr; }
-  /// A paused daemon does nothing and hears nothing.
+  /// A paused daemon does nothing and receives nothing.
   void set_paused(bool is_paused);
   bool runs() const { return lives() && !is_paused_; }
 
-  /// A rank of this node attaches to its daemon. Rank 0 describes the buckets.
+  /// Attaches a rank of this node to the daemon. Rank 0 describes the buckets.
   void attach(const Scenario& scenario, std::uint16_t rank, std::uint32_t world, Instant now);
   void detach_all(Instant now);
-  /// An operator asks for another plan.
+  /// An operator asks this daemon for another plan.
   void replan(const session::PlanChoice& choice, Instant now);
 
-  /// From now on nothing may be missing, whatever the tables say.
+  /// From now on every bound counts as 0, whatever the tables say.
   void make_exact();
-  /// Its ranks may submit one more round of those that close the run.
+  /// Lets the node's ranks submit one more closing round.
   void open_gate();
 
-  /// Does everything that is due. Returns early when the watch has struck.
+  /// Does all work that is due. Returns early when the watch has struck.
   void turn(Instant now);
   Instant wake_time(Instant now) const;
 
   const std::vector<std::unique_ptr<Trainer>>& trainers() const { return trainers_; }
   const session::SessionManager& session() const { return *session_; }
   const daemon::JobTable& jobs() const { return *jobs_; }
-  /// The newest plan that was committed here; 0: there is no job.
+  /// The epoch of the newest plan that was committed here; 0: there is no job.
   std::uint32_t epoch() const;
-  /// How many buckets the job here has bounds for.
+  /// The number of buckets for which the job has bounds here.
   std::size_t tables() const;
-  /// Its jobs have nothing on their way and wait for nothing.
+  /// Whether the jobs here have nothing in flight and wait for nothing.
   bool at_rest() const;
-  /// What does not hold; empty: all does.
+  /// What is wrong; empty: nothing.
   const std::string& failure() const { return failure_; }
-  /// What the session has sent, in all lives.
+  /// Traffic that the session has sent, over all lives of the daemon.
   struct ControlTraffic {
     std::uint64_t datagrams = 0;
-    std::uint64_t bytes = 0;  // without the headers of the datagrams
+    std::uint64_t bytes = 0;  // without the datagrams' headers
   };
   const ControlTraffic& control() const { return control_; }
-  /// Of the jobs that have ended here.
+  /// Counters of the jobs that have ended here.
   const hop::Counters& counters() const { return counters_; }
 
  private:
@@ -89,7 +89,7 @@ class SessionNode {
     Instant done_at;
     session::MakePlan order;
   };
-  class Actor;  // does what the session wants
+  class Actor;  // carries out what the session asks for
 
   bool step_trainers(Instant now);
   void hear_reports(Instant now);
@@ -112,21 +112,22 @@ class SessionNode {
   SimPort port_;
   session::Planner planner_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
-  std::size_t ready_ = 0;  // ranks
+  std::size_t ready_ = 0;  // the number of ranks that are ready
   std::string failure_;
   ControlTraffic control_;
   hop::Counters counters_;
   bool is_exact_ = false;
   bool is_paused_ = false;
-  std::uint64_t turns_ = 0;  // without a check of invariants
-  // A life.
+  std::uint64_t turns_ = 0;  // since the last check of invariants
+  // The state of a running daemon.
   std::unique_ptr<engine::SharedLink> shared_link_;
   std::vector<std::unique_ptr<Queues>> queues_;  // by core
   std::unique_ptr<daemon::JobTable> jobs_;
   daemon::RankTable ranks_;
   std::vector<std::unique_ptr<engine::Engine>> engines_;  // by core
   std::unique_ptr<session::SessionManager> session_;
-  std::vector<std::unique_ptr<api::EngineSnapshot>> snapshots_;  // by core; null: the engine's
+  // by core; null while the engine has it
+  std::vector<std::unique_ptr<api::EngineSnapshot>> snapshots_;
   daemon::LinkTable links_;
   std::vector<Order> orders_;
   Instant links_at_;

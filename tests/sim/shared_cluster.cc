@@ -23,7 +23,7 @@ float value_of(std::uint32_t round, std::uint32_t rank) {
   return static_cast<float>((round * 5 + rank * 3) % 16);
 }
 
-/// A rank of a job: computes, submits all buckets at once, waits for their sums, and so on.
+/// A rank of a job: it computes, submits the buckets, waits for their sums, and repeats that.
 class SharedRank {
  public:
   SharedRank(const SharedJob& job, std::uint32_t rank, std::uint32_t world, std::uint64_t seed,
@@ -37,7 +37,7 @@ class SharedRank {
         index_(job_index),
         submissions_(channel_->channel.submissions()),
         completions_(channel_->channel.completions()),
-        random_(seed * 1000003 + job_index),  // ranks of a job compute alike
+        random_(seed * 1000003 + job_index),  // the same compute times on all ranks of a job
         own_random_(seed * 7919 + rank),
         next_at_(Instant() + job.start) {}
 

@@ -13,20 +13,20 @@
 #include "dataplane/model/grant_settings.h"
 #include "tests/sim/network.h"
 
-/// Several jobs on the same daemons: a star each, one root, a rank of every job on every other
-/// host. The production engines, in virtual time.
+/// Several jobs on the same daemons, with the production engines in virtual time. Each job is a
+/// star: all have the same root, and each has a rank on every other host.
 namespace gradplane::sim {
 
 /// A job that computes and communicates in turns.
 struct SharedJob {
   Duration start;
   Duration compute;
-  double jitter = 0;  // standard deviation of the compute time, as a part of it
+  double jitter = 0;  // standard deviation of the compute time, relative to it
   std::uint32_t iterations = 10;
-  std::uint32_t buckets = 4;   // of an iteration
-  Duration bucket_gap;         // between two buckets of a rank; 0: all at once
-  double skew = 0;             // standard deviation of each rank's gaps, as a part of them
-  std::uint32_t elements = 0;  // fp32, of a bucket
+  std::uint32_t buckets = 4;   // in an iteration
+  Duration bucket_gap;         // time between two buckets of a rank; 0: all are submitted at once
+  double skew = 0;             // standard deviation of each rank's gaps, relative to them
+  std::uint32_t elements = 0;  // of fp32 in a bucket
   double weight = 1;
   CongestionSettings congestion = {};
 };
@@ -38,32 +38,32 @@ struct SharedScenario {
   std::size_t round_bytes = 1 << 20;
   bool grants = false;
   bool buffer_known = true;
-  bool paced = true;  // nodes know their link's rate
+  bool paced = true;  // nodes know the rate of their link
   bool forward_order = false;
-  Duration nap;  // a poll loop that has found nothing to do looks again so much later
+  Duration nap;  // how long a poll loop sleeps when it has found no work
   GrantSettings grant_settings;
   std::vector<SharedJob> jobs;
-  std::vector<api::Sounding> soundings;  // of links that the stars do not use
-  /// A look at what the engine of each host has measured, in this order, every `look_every`.
+  std::vector<api::Sounding> soundings;  // of links that no star uses
+  /// Called every `look_every` with each host's measurements, by host.
   std::function<void(Instant, const std::vector<const awareness::IncomingLinks*>&)> look;
   Duration look_every = Duration::ms(100);
   Duration limit = Duration::seconds(600);
 };
 
 struct SharedOutcome {
-  std::string failure;  // empty: every sum was right, and all came to their end
-  /// Of each job: when its first rank began to communicate and its last had all sums.
+  std::string failure;  // empty: every sum was right, and all jobs ended
+  /// From when the first rank of a job begins to communicate until its last rank has all sums.
   struct Iteration {
     Instant start;
     Instant end;
   };
   std::vector<std::vector<Iteration>> iterations;
-  /// Of each job, of every iteration: when the last rank had the sum of each bucket.
+  /// By job, iteration and bucket: when the last rank had the sum.
   std::vector<std::vector<std::vector<Instant>>> bucket_ends;
   std::uint64_t dropped = 0;  // datagrams
-  /// Of each host at the end: what its engine has measured.
+  /// The measurements of each host's engine at the end.
   std::vector<awareness::IncomingLinks> links;
-  hop::Counters counters;  // of all jobs at all hosts
+  hop::Counters counters;  // of all jobs on all hosts
   Instant end;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Runs simulated scenarios by seed, and says how to run a failed one again.
+// Runs simulated scenarios by seed, and prints how to run a failed one again.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -23,7 +23,7 @@ using gradplane::sim::Seeds;
 struct Flips {
   std::uint64_t count = 1;
   std::uint32_t rounds = 10'000;
-  double at_most = 0;  // the slowest round at a flip, over the median; 0: whatever it takes
+  double at_most = 0;  // limit for the slowest round at a flip, over the median; 0: no limit
   bool lossless = false;
   bool mixed = false;
 };
@@ -35,10 +35,10 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-/// What rounds near a change of plans took, against rounds of the same two plans.
+/// The times of rounds near a change of plans, relative to other rounds of the same two plans.
 struct FlipTimes {
-  double worst = 0;      // the slowest near a flip over the slower median of both plans
-  double elsewhere = 0;  // the slowest that is not near a flip, over the median of its plan
+  double worst = 0;      // the slowest near a flip, over the larger median of the two plans
+  double elsewhere = 0;  // the slowest of the others, over the median of its plan
 
   FlipTimes(const gradplane::sim::Scenario& s, const gradplane::sim::Outcome& o) {
     times_ms = round_times_ms(o.round_ends, s.in_flight);
@@ -70,8 +70,8 @@ struct FlipTimes {
  private:
   static constexpr std::size_t kNear = gradplane::kRoundSlots;
 
-  /// Ranks submit `in_flight` rounds ahead, and rounds that overlap may end together: the time of
-  /// one is a share of what so many took.
+  /// Ranks have `in_flight` rounds in flight, and rounds that overlap may end together. So the time
+  /// of one round is the time of so many rounds, divided by their number.
   static std::vector<double> round_times_ms(const std::vector<gradplane::Instant>& ends,
                                             std::size_t in_flight) {
     std::vector<double> times;
@@ -88,8 +88,8 @@ struct FlipTimes {
   std::vector<double> times_ms;
 };
 
-/// One job whose plan changes again and again. Whether every sum was right, all plans came, and no
-/// round at a flip took too long.
+/// Runs one job whose plan changes again and again. Returns whether every sum was right, most plans
+/// came, and no round at a flip took too long.
 bool run_flips(const Flips& flips, std::uint64_t seed) {
   gradplane::sim::Scenario s = gradplane::sim::flip_scenario(seed, flips.rounds);
   if (flips.lossless) s.link.loss = s.link.duplication = 0;
@@ -102,13 +102,14 @@ bool run_flips(const Flips& flips, std::uint64_t seed) {
               seed, o.round_ends.size(), o.activations.size(), s.flips.size(), times.worst,
               times.elsewhere, o.packets, o.packets_dropped,
               o.failure.empty() ? "all sums right" : o.failure.c_str());
-  // A plan waits for the one before to end everywhere, and messages may take as long as ten rounds.
+  // A plan begins only when the one before has ended everywhere, and messages may take as long as
+  // ten rounds.
   const bool most_came = o.activations.size() * 5 >= s.flips.size() * 4;
   const bool quick = flips.at_most <= 0 || times.worst <= std::max(flips.at_most, times.elsewhere);
   return o.failure.empty() && most_came && quick;
 }
 
-/// What a run of many tolerant scenarios must have shown; else the checkers had nothing to check.
+/// Whether many tolerant scenarios together showed everything that the checkers check.
 bool shows_losses(const gradplane::sim::ToleranceTotals& t) {
   using gradplane::CloseReason;
   std::printf("rounds closed full %" PRIu64 ", early %" PRIu64 ", at the deadline %" PRIu64
@@ -126,14 +127,14 @@ bool shows_losses(const gradplane::sim::ToleranceTotals& t) {
   return all;
 }
 
-/// The seeds whose scenarios have many nodes, and those in which daemons crash.
+/// Of so many seeds one has many nodes (kLargeEvery), or crashes of daemons (kCrashEvery).
 constexpr std::uint64_t kLargeEvery = 25;
 constexpr std::uint64_t kLargeAt = 5;
 constexpr std::uint64_t kCrashEvery = 8;
 constexpr std::uint64_t kCrashAt = 0;
-/// So many tolerant scenarios show everything that they can.
+/// So many tolerant scenarios must have shown everything.
 constexpr std::uint64_t kShowAll = 200;
-/// And so many with auxiliary routes, groups or parity use one.
+/// So many scenarios with auxiliary routes, groups or parity must have used them.
 constexpr std::uint64_t kShowRoutes = 10;
 
 void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
@@ -152,7 +153,7 @@ void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
               o.tolerance.missing_blocks, o.counters.blocks_late, o.counters.blocks_carried);
 }
 
-/// Runs scenarios by seed, some at a time, and keeps what they have shown.
+/// Runs scenarios by seed, some of them at a time, and adds up what they have shown.
 class SeedRun {
  public:
   SeedRun(const Seeds& seeds, const char* program) : seeds_(seeds), program_(program) {}
@@ -226,7 +227,7 @@ class SeedRun {
   const char* program_;
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<bool> stopped_ = false;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::uint64_t run_ = 0;
   std::uint64_t failed_ = 0;
   std::uint64_t lost_jobs_ = 0;
@@ -240,7 +241,7 @@ class SeedRun {
 int run_seeds(Seeds seeds, const char* program) {
   if (seeds.fresh) {
     seeds.first = {gradplane::sim::fresh_seed()};
-    // scripts/test shows this line, whatever comes of the seeds.
+    // scripts/test shows this line whether seeds fail or not.
     std::printf("NOTE: %s--seed %" PRIu64 " --count %" PRIu64 "\n", flags_of(seeds).c_str(),
                 seeds.first[0], seeds.count);
     std::fflush(stdout);

@@ -9,10 +9,10 @@
 
 namespace gradplane::sim {
 
-/// One site, a chain, a tree, more links than a tree, or accesses alone.
+/// Draws one site, a chain, a tree, more links than a tree has, or only accesses.
 plan::Network draw_sites(Dice& dice, std::size_t nodes);
 
-/// Other rates. A link may die, or live again, where both of its sites have another one.
+/// Draws other rates. A link may fail or come back if both of its sites have another link.
 plan::Network redraw_sites(Dice& dice, plan::Network network);
 
 }  // namespace gradplane::sim

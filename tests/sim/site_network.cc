@@ -10,7 +10,7 @@
 namespace gradplane::sim {
 namespace {
 
-/// Ethernet, IP and UDP before the payload; the link adds what Ethernet puts around a frame.
+/// Bytes of Ethernet, IP and UDP headers. The link adds Ethernet's preamble, checksum and gap.
 constexpr std::size_t kFrameHeaderBytes = 42;
 constexpr double kMillion = 1e6;
 

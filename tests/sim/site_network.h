@@ -15,47 +15,47 @@
 
 namespace gradplane::sim {
 
-/// From `at` on, the network is this one. Planners get the same description.
+/// The network from `at` on. Planners get the same description.
 struct SitesAt {
   Instant at;
   plan::Network network;
 };
 
-/// Sites, the links between them and the accesses to them, in virtual time. Each direction of each
-/// of these is a pipe with a rate, a delay, random loss and a drop-tail queue. Packets take the
-/// ways that planners count on (plan::Routes). When the network changes, what is sent from then on
-/// takes the new ways, and what is under way keeps its old one.
+/// Sites, the links between them, and their accesses, in virtual time. Each direction of a link or
+/// an access is a pipe with a rate, a delay, random loss and a drop-tail queue. Packets take the
+/// routes that planners assume (plan::Routes). When the network changes, packets that are sent
+/// afterwards take the new routes, and packets on their way keep the old ones.
 class SiteNetwork {
  public:
   using Pipe = std::uint32_t;
   using Path = std::vector<Pipe>;
   struct Queues {
-    std::size_t least_bytes = 0;  // a pipe with a longer round trip holds what its rate fills
-    std::size_t mark_bytes = 0;   // 0: none marks
+    std::size_t least_bytes = 0;  // the shortest queue; other pipes have one round trip's bytes
+    std::size_t mark_bytes = 0;   // length from which a queue marks; 0: no marks
   };
 
-  /// `networks` in the order of their times, at least one; the first is in force from the
-  /// beginning. All have the same sites, nodes and links, and only what these are like differs.
+  /// `networks` has at least one entry and is in the order of times. The first is in force from the
+  /// beginning. All have the same sites, nodes and links, but may differ in their properties.
   SiteNetwork(std::vector<SitesAt> networks, Queues queues);
   SiteNetwork(const SiteNetwork&) = delete;
   SiteNetwork& operator=(const SiteNetwork&) = delete;
 
-  /// The pipes between two nodes, in their order, without those that do nothing to a packet; null
-  /// without a way.
+  /// The pipes between two nodes, in order, without those that have no effect on a packet. Null if
+  /// there is no route.
   std::shared_ptr<const Path> path(std::uint16_t from, std::uint16_t to, Instant now);
-  /// A datagram enters a pipe. It may be lost.
+  /// The result for a datagram that enters a pipe. The datagram may be lost.
   struct Passage {
     Instant arrival;
     bool marked = false;
   };
   std::optional<Passage> pass(Pipe pipe, std::size_t payload_bytes, Instant now, lab::Rng& random);
 
-  /// From now on no pipe loses anything. Rates and delays stay.
+  /// Ends all losses, also by full queues. Rates and delays stay.
   void heal();
 
-  /// What is in force.
+  /// The network in force.
   const plan::Network& network() const { return networks_[in_force_].network; }
-  /// What a pipe has carried so far. The pipe of a link has the index of the link.
+  /// What a pipe has carried and lost so far. The pipe of a link has the link's index.
   const lab::LinkCounters& counters(Pipe pipe) const { return pipes_[pipe].link.counters(); }
 
  private:
@@ -78,7 +78,7 @@ class SiteNetwork {
   bool is_healed_ = false;
   std::size_t in_force_ = 0;
   std::optional<plan::Routes> routes_;
-  /// Links, then each site's two directions, then each node's.
+  /// The links' pipes, then two for each site, then two for each node.
   std::vector<State> pipes_;
   std::unordered_map<std::uint32_t, std::shared_ptr<const Path>> paths_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Scenarios on networks of sites, with the plans that planners make for them.
+// Scenarios on networks of sites, with plans that planners make for them.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -19,9 +19,10 @@ constexpr std::uint64_t kMostMbit = 200;
 constexpr std::uint64_t kMaxRttMs = 40;
 constexpr std::uint64_t kMaxLossPpm = 20'000;
 constexpr std::uint64_t kMaxRedraws = 3;
-/// Of members in all trees together. A plan of 200 nodes in 64 trees takes half a minute.
+/// Limit of the members of all trees together, because a plan of 200 nodes in 64 trees takes half a
+/// minute.
 constexpr std::size_t kMaxPlaces = 512;
-/// Paths between sites are slower than those of a switch.
+/// Paths between sites are slower than a switch, so the time limit is so many times longer.
 constexpr std::int64_t kLimitFactor = 4;
 
 constexpr std::array kPlanners = {PlanKind::kFapt, PlanKind::kPacked, PlanKind::kAuto,
@@ -79,7 +80,7 @@ plan::Network redraw_sites(Dice& dice, plan::Network network) {
     for (std::size_t n = 0; n < network.nodes.size(); ++n) {
       request.members.push_back({static_cast<api::NodeId>(n), {static_cast<std::uint16_t>(n)}});
     }
-    request.planner = PlanKind::kSharded;  // reaches everybody from everybody
+    request.planner = PlanKind::kSharded;  // needs a path from every node to every node
     request.network = network;
     if (!plan::make_predicted_plan(request).ok()) link.bits_per_s = rate;
   }
@@ -88,7 +89,8 @@ plan::Network redraw_sites(Dice& dice, plan::Network network) {
 
 namespace {
 
-/// The same trees over all members of a plan: planners leave out those that have no part.
+/// Puts a planner's trees over all members of a plan, because planners leave out members without a
+/// part.
 api::Plan over_members(const api::Plan& made, const api::Plan& asked) {
   api::Plan plan = asked;
   plan.trees = made.trees;
@@ -105,7 +107,7 @@ api::Plan over_members(const api::Plan& made, const api::Plan& asked) {
   return plan;
 }
 
-/// A planner's trees instead of the plan's own, over the same members.
+/// Replaces the plan's trees by a planner's trees over the same members.
 void plan_anew(Dice& dice, const plan::Network& network, api::Plan& plan) {
   plan::PlanRequest request;
   request.planner = kPlanners[dice.below(kPlanners.size())];

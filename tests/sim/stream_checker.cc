@@ -31,7 +31,7 @@ Geometry StreamChecker::geometry_of(std::uint32_t round) const {
                       scenario_.block_bytes, static_cast<std::uint16_t>(ranks_));
 }
 
-/// Each member has one rank.
+/// Whether the plan's selection has `to` as a receiver of `from`. Each member has one rank.
 bool StreamChecker::sends(std::uint32_t round, std::uint32_t from, std::uint32_t to) const {
   const api::Plan& plan = plan_of(round);
   const api::Member* sender = member_with(plan, from);
@@ -51,7 +51,7 @@ bool StreamChecker::is_in_all(std::uint32_t first, std::uint32_t last, std::uint
   return true;
 }
 
-/// A rank that joins has nothing to do with the rounds before.
+/// A rank that joins counts as if it had submitted the rounds before.
 void StreamChecker::on_plan(std::uint32_t round, const api::Plan& plan) {
   const api::Plan& before = *plans_.rbegin()->second;
   for (const std::uint32_t rank : ranks_of(plan)) {
@@ -88,7 +88,7 @@ std::string StreamChecker::on_result(std::uint32_t round, std::uint32_t rank,
   return wrong;
 }
 
-/// The rule itself: whoever has a result, no rank is more than the bound behind.
+/// Checks the staleness bound: when a rank has a result, no rank is further behind than the bound.
 std::string StreamChecker::check_lag(std::uint32_t round, std::uint32_t rank) const {
   const std::uint32_t done = step_of_round_[round] + 1;
   for (const std::uint32_t other : ranks_of(plan_of(round))) {
@@ -100,12 +100,13 @@ std::string StreamChecker::check_lag(std::uint32_t round, std::uint32_t rank) co
   return {};
 }
 
-/// After a loss of the daemons somebody has each exact round that a rank lacks.
+/// Checks that some rank has each exact round that another rank lacks, so that ranks can recover
+/// when their daemons are lost.
 std::string StreamChecker::check_exact(std::uint32_t round, std::uint32_t rank) const {
   for (std::uint32_t r = 0; r < round; ++r) {
     if (scenario_.rounds[r].operation == Operation::kExchange) continue;
     for (const std::uint32_t other : ranks_of(plan_of(r))) {
-      // Whoever has left by then is waited for by those who stay, and not by those who come.
+      // A rank that has left by then holds up the ranks that stay, but not those that join later.
       if (has_exact_[other][r] || !is_in_all(r, round, rank)) continue;
       return "I6: rank " + std::to_string(rank) + " has this exchange, and rank " +
              std::to_string(other) + " lacks the exact round " + std::to_string(r);
@@ -122,7 +123,7 @@ std::vector<StreamChecker::Update> StreamChecker::decode(std::uint32_t round, st
   const ElementType type = ElementType::kFloat64;
   const std::byte* at = slot.data() + g.offset_bytes(block);
   const auto value = [&](std::uint32_t e) { return load(type, at + e * element_bytes(type)); };
-  // The rank's own update is in it once.
+  // The rank's own update is in the result exactly once.
   const double own = contribution(round, rank, rank);
   const auto world = static_cast<double>(ranks_of(plan_of(round)).size());
   const double count = std::round(own * world / value(rank));
@@ -152,7 +153,7 @@ std::string StreamChecker::take(std::uint32_t round, std::uint32_t rank, std::ui
   const std::uint32_t step = step_of_round_[round];
   for (std::uint64_t bits = update.steps; bits != 0; bits &= bits - 1) {
     const auto low = static_cast<std::uint32_t>(std::countr_zero(bits));
-    // The one step that is so, among those that are near.
+    // Finds the only step near this one that has this bit.
     const std::uint32_t first = step < kCycle / 2 ? 0 : step - kCycle / 2;
     const std::uint32_t sent = first + (low + kCycle - first % kCycle) % kCycle;
     const std::string what = "I2: the update of rank " + std::to_string(update.from) + " of step " +
@@ -168,7 +169,7 @@ std::string StreamChecker::take(std::uint32_t round, std::uint32_t rank, std::ui
   return {};
 }
 
-/// Where nothing may be missing, what is older than the bound has come.
+/// If nothing may be missing, every update that is older than the bound must have come.
 std::string StreamChecker::check_age(std::uint32_t round, std::uint32_t rank, std::uint32_t block) {
   const std::uint16_t bucket = scenario_.rounds[round].bucket;
   const auto& tensors = scenario_.tolerance.bucket(bucket).tensors;

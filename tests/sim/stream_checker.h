@@ -15,16 +15,17 @@
 
 namespace gradplane::sim {
 
-/// What holds for exchanges of buckets under bounded staleness. Each result is a mean over the rank
-/// and updates that were sent to it, each update is in one result at most, and in one that is at
-/// most the bound later, where nothing may be missing. No rank gets further ahead of another one
-/// that takes part in its round.
+/// Checks exchanges of buckets under bounded staleness. Each result is a mean of the rank's own
+/// update and updates that were sent to it. Each update is in at most one result; where nothing may
+/// be missing, it is in a result that is at most the staleness bound later. No rank gets further
+/// ahead of another rank that takes part in its round.
 ///
-/// A contribution names its rank and its step: element e of a block belongs to rank e % ranks, and
-/// has a power of two of the step there, and zero from all other ranks. Type float64.
+/// A contribution encodes its rank and step: element e of a block belongs to rank e % ranks. That
+/// rank writes a power of two there, which stands for the step, and all other ranks write zero. The
+/// type is float64.
 class StreamChecker {
  public:
-  /// `ranks`: of all plans.
+  /// `ranks`: the number of ranks in all plans.
   StreamChecker(const Scenario& scenario, std::uint32_t ranks);
 
   static bool checks(const Scenario& scenario, const RoundPlan& plan) {
@@ -35,16 +36,16 @@ class StreamChecker {
   /// A further plan is in force from this round on.
   void on_plan(std::uint32_t round, const api::Plan& plan);
   void on_submit(std::uint32_t round, std::uint32_t rank);
-  /// A rank has the result of a round that all ranks get alike.
+  /// A rank has the result of a round that is the same on all ranks.
   void on_exact(std::uint32_t round, std::uint32_t rank) { has_exact_[rank][round] = true; }
-  /// What is wrong with a result; empty: nothing.
+  /// Returns what is wrong with a result, or an empty string.
   std::string on_result(std::uint32_t round, std::uint32_t rank, std::span<const std::byte> slot);
 
  private:
   /// The updates of one rank in one block of a result.
   struct Update {
     std::uint32_t from = 0;
-    std::uint64_t steps = 0;  // a bit each, by step % kCycle
+    std::uint64_t steps = 0;  // one bit for each step, at step % kCycle
   };
   static constexpr std::uint32_t kCycle = 32;
 
@@ -64,11 +65,12 @@ class StreamChecker {
 
   const Scenario& scenario_;
   std::uint32_t ranks_;
-  std::map<std::uint32_t, const api::Plan*> plans_;                       // by first round
-  std::vector<std::vector<bool>> has_exact_;                              // by rank and round
-  std::vector<std::uint32_t> step_of_round_;                              // in its bucket
-  std::map<std::uint16_t, std::vector<std::uint32_t>> rounds_of_bucket_;  // by step
-  std::map<std::uint16_t, std::vector<std::uint32_t>> submitted_;         // by rank: steps
+  std::map<std::uint32_t, const api::Plan*> plans_;  // by first round
+  std::vector<std::vector<bool>> has_exact_;         // by rank and round
+  std::vector<std::uint32_t> step_of_round_;         // a round's step of its bucket
+  std::map<std::uint16_t, std::vector<std::uint32_t>> rounds_of_bucket_;  // by bucket, then by step
+  // by bucket, then by rank: the number of steps
+  std::map<std::uint16_t, std::vector<std::uint32_t>> submitted_;
   /// By receiver, sender, bucket and block: the steps whose update has been in a result.
   using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t>;
   std::map<Place, std::vector<bool>> seen_;

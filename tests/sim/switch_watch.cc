@@ -34,7 +34,7 @@ void SwitchWatch::on_order(api::NodeId node, const session::MakePlan& order, Ins
   if (!order.input.in_force) return;
   change_ = {};
   change_.ordered_at = now;
-  // One that keeps the plan in force counts as well: nobody knows before it is there.
+  // A planning that keeps the plan in force also counts, because the outcome is not known before.
   if (strike_ && strike_->phase == SwitchPhase::kPlanning && begun_ + 1 >= strike_->redraw) {
     struck_ = {SwitchPhase::kPlanning, node};
     strike_.reset();

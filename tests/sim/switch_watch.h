@@ -19,37 +19,38 @@
 
 namespace gradplane::sim {
 
-/// How far the change to another plan has come, over all nodes.
+/// How far all nodes together have come with the change to another plan.
 enum class SwitchPhase : std::uint8_t {
-  kPlanning,    // a planner works on it
-  kDecided,     // the coordinator has not sent PREPARE
+  kPlanning,    // a planner makes the plan
+  kDecided,     // the coordinator has decided and has not sent PREPARE
   kPreparing,   // PREPARE has reached some nodes
-  kAnswering,   // some nodes are ready, and not all
-  kPrepared,    // all are ready, and nobody has heard COMMIT
-  kCommitting,  // COMMIT has reached some
-  kCommitted,   // all have it
+  kAnswering,   // some nodes, but not all, are ready
+  kPrepared,    // all nodes are ready, and none has received COMMIT
+  kCommitting,  // COMMIT has reached some nodes
+  kCommitted,   // COMMIT has reached all nodes
   kCount,
 };
 inline constexpr std::size_t kSwitchPhases = static_cast<std::size_t>(SwitchPhase::kCount);
 std::string_view switch_phase_name(SwitchPhase phase);
 
-/// When the coordinator meets its misfortune.
+/// When a misfortune hits the coordinator.
 struct Strike {
   SwitchPhase phase = SwitchPhase::kPlanning;
-  std::uint32_t redraw = 1;  // of which redraw of the run, from 1
-  double share = 0;          // of the nodes that PREPARE, the answer or COMMIT has reached by then
+  std::uint32_t redraw = 1;  // number of the redraw in this run, from 1
+  double share = 0;          // of the nodes that PREPARE, the answer or COMMIT must have reached
 };
 
-/// Hears from all nodes what becomes of plans. Checks that they agree, and notices the moment of a
+/// Follows what all nodes report of plans. Checks that they agree, and recognises the moment of a
 /// strike.
 class SwitchWatch {
  public:
-  /// A plan is in force from this round on. The plan stays where it is as long as the watch does.
+  /// Called when a plan comes into force, with its first round. The plan is valid as long as the
+  /// watch.
   using InForce = std::function<void(std::uint32_t activation, const api::Plan& plan)>;
   explicit SwitchWatch(InForce in_force) : tell_(std::move(in_force)) {}
 
   void arm(const Strike& strike) { strike_ = strike; }
-  /// The moment has come; until take_strike().
+  /// The strike's moment has come. True until take_strike().
   bool has_struck() const { return struck_.has_value(); }
   struct Struck {
     SwitchPhase phase;
@@ -63,18 +64,18 @@ class SwitchWatch {
   void on_ready(api::NodeId node, std::uint32_t epoch);
   void on_commit(api::NodeId node, std::uint32_t epoch, std::uint32_t activation, Instant now);
 
-  /// Of a further plan that came into force.
+  /// A further plan that came into force.
   struct Switch {
     std::uint32_t epoch = 0;
-    api::NodeId coordinator = api::kNoNode;  // that had it prepared
-    Instant ordered_at;                      // of the planner
-    Instant decided_at;                      // the plan is there
-    Instant committed_at;                    // on the first node
+    api::NodeId coordinator = api::kNoNode;  // the node that had it prepared
+    Instant ordered_at;                      // when the planner was asked
+    Instant decided_at;                      // when the plan was made
+    Instant committed_at;                    // when the first node committed
     std::uint32_t activation_round = 0;
     api::Plan plan;
   };
   const std::vector<Switch>& switches() const { return switches_; }
-  /// Epochs in which nodes differ; empty: they agree.
+  /// Epochs about which nodes differ; empty: they agree.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -89,10 +90,10 @@ class SwitchWatch {
   InForce tell_;
   std::optional<Strike> strike_;
   std::optional<Struck> struck_;
-  api::NodeId coordinator_ = api::kNoNode;  // that has asked for a plan last
-  std::uint32_t begun_ = 0;                 // redraws
+  api::NodeId coordinator_ = api::kNoNode;  // the node that asked for a plan last
+  std::uint32_t begun_ = 0;                 // number of redraws
   Switch change_;                           // the newest redraw
-  std::set<api::NodeId> nodes_;             // of the newest redraw and the plan before
+  std::set<api::NodeId> nodes_;             // of the newest redraw and of the plan before
   std::set<api::NodeId> in_force_;
   std::set<api::NodeId> prepared_;
   std::set<api::NodeId> ready_;

@@ -15,12 +15,12 @@ namespace gradplane::sim {
 namespace {
 
 constexpr auto kWires = kWireTypeNames;
-/// Those that need no selection.
+/// Operations that need no selection.
 constexpr std::span kOperations = std::span(kOperationNames).first<4>();
-/// That of the preset `ltp`.
+/// The slack of the preset `ltp`.
 constexpr Duration kLtpSlack = Duration::ms(30);
 
-/// The slowest of all but one in a hundred.
+/// The 99th percentile of the rounds' times.
 double p99_ms(const Outcome& outcome) {
   std::vector<double> times;
   Instant begin;
@@ -34,8 +34,8 @@ double p99_ms(const Outcome& outcome) {
   return times[rank - 1];
 }
 
-/// All rounds are of one bucket with one tensor, which may lack this share, as with the preset
-/// `ltp` when its first rounds are over.
+/// Gives all rounds one bucket with one tensor and this loss bound, as with the preset `ltp` after
+/// its first rounds.
 void bound_rounds(Scenario& s, double bound) {
   const std::uint32_t elements = s.rounds[0].elements;
   api::BucketBounds bucket{.bucket = 1, .elements = elements, .tensors = {{}}};
@@ -85,7 +85,7 @@ CongestionSettings TimeCommand::congestion() const {
   CongestionSettings settings;
   const auto found = std::find(kControllerNames.begin(), kControllerNames.end(), controller_);
   settings.controller = static_cast<ControllerKind>(found - kControllerNames.begin());
-  // For `fixed`: an even share of the root's link.
+  // For `fixed`: an equal share of the root's link.
   settings.rate_bits_per_second = static_cast<std::uint64_t>(mbit_per_s_ * 1e6 / hosts_);
   if (mltcp_) settings.mltcp.emplace();
   return settings;
@@ -126,7 +126,7 @@ double TimeCommand::bound_s() const {
   const double packets = std::ceil(bytes_ / kDefaultBlockBytes);
   const double wire_bits = packets * (kDefaultBlockBytes + hop::kWireOverheadBytes) * 8;
   const double n = hosts_;
-  // What crosses the busiest link, in copies of the round.
+  // How many copies of the round cross the busiest link.
   double copies = 2 * (n - 1) / n;
   if (has_shards(operation())) copies = (n - 1) / n;
   if (operation() == Operation::kBroadcast) copies = 1;

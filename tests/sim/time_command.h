@@ -11,13 +11,13 @@
 
 namespace gradplane::sim {
 
-/// `simulate time`: one operation after another on one kind of network, against its bound
-/// (docs/protocol.md, section 9).
+/// `simulate time`: runs one operation again and again on one kind of network, and compares its
+/// time with its bound (docs/protocol.md, section 9).
 class TimeCommand {
  public:
   explicit TimeCommand(CLI::App& app);
   bool is_asked() const { return command_->parsed(); }
-  /// Whether all sums were right, in the time that was asked for.
+  /// Returns whether all sums were right and the time was within the limit.
   bool run(std::uint64_t seed) const;
 
  private:
@@ -40,14 +40,14 @@ class TimeCommand {
   std::string controller_ = "delay";
   std::string operation_ = "all_reduce";
   std::string wire_ = "fp32";
-  double may_miss_ = 0;  // the share of its blocks that a rank may miss
+  double may_miss_ = 0;  // the share of a rank's blocks that may be missing
   bool mltcp_ = false;
   bool paced_ = true;
   bool multicast_ = false;
   bool grants_ = false;
   bool parity_ = true;
-  double compute_us_ = 0;  // a rank's own work before each round, at most
-  double at_most_ = 0;     // over the bound; 0: whatever it takes
+  double compute_us_ = 0;  // upper limit of a rank's work before each round
+  double at_most_ = 0;     // limit of time over the bound; 0: no limit
 };
 
 }  // namespace gradplane::sim

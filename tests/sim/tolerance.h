@@ -13,7 +13,7 @@
 
 namespace gradplane::sim {
 
-/// A number that a trainer contributes instead of its own: NaN, infinity.
+/// A value such as NaN or infinity that a trainer contributes instead of its own.
 struct Poison {
   std::uint32_t round = 0;
   std::uint32_t rank = 0;
@@ -21,14 +21,15 @@ struct Poison {
   double value = 0;
 };
 
-/// When a table reaches a host. A pair without an entry: at the start.
+/// When a table of bounds reaches a host. A host and bucket without an entry have theirs at the
+/// start.
 struct Installation {
   std::size_t member = 0;
   std::uint32_t bucket = 0;
   Duration after;  // Duration::max(): never
 };
 
-/// A bound that has been learned anew, on every host at once.
+/// A new bound that takes effect on all hosts at once, as if it had been learned.
 struct BoundChange {
   Duration after;
   std::uint32_t bucket = 0;
@@ -36,7 +37,7 @@ struct BoundChange {
   float bound = 0;
 };
 
-/// What a job may lose, and what becomes of it. Without buckets every round is exact.
+/// What a job may lose, and how it compensates for it. Without buckets every round is exact.
 struct Tolerance {
   /// Bucket ids are 1, 2, ... in this order.
   std::vector<api::BucketBounds> buckets;
@@ -47,28 +48,28 @@ struct Tolerance {
   Duration absent_after;
   std::vector<Installation> installations;
   std::vector<BoundChange> changes;  // in the order of their times
-  /// Rank 0 describes the buckets, and the session brings each host their bounds some time later.
+  /// Rank 0 describes the buckets, and the session brings the bounds to each host some time later.
   bool session_brings_tables = false;
   /// A rank may submit a bucket again before its last round with it is done.
   bool overlap = false;
-  /// The last rounds are submitted when all others are done, the network has been healed and every
-  /// bound is 0: they show what was still kept back.
+  /// The number of last rounds, which ranks submit when all others are done, the network is healed
+  /// and every bound is 0. They show what was still kept as a residual.
   std::size_t closing_rounds = 0;
   Coding::Layout layout = Coding::Layout::kEveryElement;
   std::vector<Poison> poison;
-  /// Buckets of fp32 may have wire types whose errors show: what ranks contribute and what holds is
-  /// RoundingChecker's, and not Coding's.
+  /// Buckets of fp32 may have wire types with visible rounding errors. RoundingChecker then defines
+  /// and checks the contributions, and Coding does not.
   bool rounds_off = false;
-  /// Numbers are as small as bf16 holds them, and tensors of fp32 are drawn with a wire type that
-  /// holds them exactly.
+  /// Contributions are small enough for bf16, and tensors of fp32 get a random wire type that
+  /// represents them exactly.
   bool narrow = false;
 
-  /// Buckets of whole numbers are exact, and so are those without tensors. Nobody describes them.
+  /// Buckets of integers and buckets without tensors are exact, so no rank describes them.
   static bool is_described(const api::BucketBounds& bucket) {
     return is_floating(bucket.type) && !bucket.tensors.empty();
   }
   const api::BucketBounds& bucket(std::uint32_t id) const { return buckets[id - 1]; }
-  /// The type whose whole numbers a bucket of this type has: the narrowest in which it goes.
+  /// The type whose integers a bucket of this type has: the narrowest of its possible wire types.
   ElementType coded_as(ElementType type) const {
     return narrow && type == ElementType::kFloat32 ? ElementType::kBfloat16 : type;
   }

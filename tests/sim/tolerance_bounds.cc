@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a round may lack, and why: I3 and I4 of ToleranceChecker.
+// Checks what may be missing from a round, and why: I3 and I4 of ToleranceChecker.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -20,7 +20,7 @@ BlockRange blocks_of(const api::BoundedTensor& tensor, const Geometry& g) {
           (tensor.offset_elements + tensor.elements - 1) / g.block_elements + 1};
 }
 
-/// A product of a bound and a number of blocks that is a whole number may come out a little less.
+/// Compensates rounding: a bound times a number of blocks may be slightly less than an integer.
 constexpr double kBoundRounding = 1e-4;
 
 std::uint32_t allowance(float bound, BlockRange own) {
@@ -33,7 +33,7 @@ BlockRange overlap(BlockRange a, BlockRange b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-/// The part of a tensor's allowance that falls to some of its blocks.
+/// The share of a tensor's allowance for the blocks in `part`.
 std::uint32_t allowance_of_part(float bound, BlockRange own, BlockRange part) {
   const auto whole = static_cast<std::uint64_t>(bound * static_cast<float>(own.size()));
   const BlockRange here = overlap(own, part);
@@ -41,9 +41,9 @@ std::uint32_t allowance_of_part(float bound, BlockRange own, BlockRange part) {
   return here.size() == 0 ? 0 : static_cast<std::uint32_t>(before(here.end) - before(here.begin));
 }
 
-/// Blocks that no rank may miss: with elements that are exact.
+/// The critical blocks: no rank may miss a block with exact elements.
 std::vector<bool> critical_blocks(const api::BucketBounds& bounds, const Geometry& g) {
-  std::vector<std::uint32_t> lossy(g.blocks);  // elements
+  std::vector<std::uint32_t> lossy(g.blocks);  // elements with a loss bound, by block
   for (const api::BoundedTensor& tensor : bounds.tensors) {
     if (tensor.bound <= 0 || !is_float(bounds.type)) continue;
     for (std::uint32_t b = blocks_of(tensor, g).begin; b < blocks_of(tensor, g).end; ++b) {
@@ -79,7 +79,7 @@ std::string ToleranceChecker::on_report(std::uint16_t node, const api::JobRoundR
     return who + " reports a round that it does not gather";
   }
   if (report.number != ++reports_of_part_[{node, heard.part}]) return who + " has lost a report";
-  // Of a stream a report is of one sender.
+  // A report of a stream is about one sender only, so it does not close a round.
   if (StreamChecker::checks(scenario_, plan_of(round))) return {};
   if (!reports_.emplace(std::pair(round, report.tree), Closed{report, now}).second) {
     return who + " has closed round " + std::to_string(round) + " twice";
@@ -119,7 +119,7 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
   return parts;
 }
 
-/// Missing blocks are counted by source: the ranks of one host come as one sum, or not at all.
+/// Counts missing blocks by source: the ranks of one host come as one sum, or not at all.
 std::string ToleranceChecker::count_missing(std::uint32_t round) {
   for (std::uint32_t block = 0; block < decoded_[round].sets.size(); ++block) {
     const RankSet& set = decoded_[round].sets[block];
@@ -152,7 +152,8 @@ void ToleranceChecker::add_counts(const aggregate::Bucket& bucket) {
   }
 }
 
-/// A source without the table counts no tensors, so what sources say may be less.
+/// Compares the counts of missing blocks. A source without the bucket's table counts no tensors, so
+/// sources may have counted fewer.
 std::string ToleranceChecker::check_counts() const {
   for (std::size_t b = 0; b < ledgers_.size(); ++b) {
     const Ledger& ledger = ledgers_[b];
@@ -172,7 +173,7 @@ std::string ToleranceChecker::check_counts() const {
   return {};
 }
 
-/// `missing`: what the roots have counted.
+/// `missing`: the total that the roots have counted.
 std::string ToleranceChecker::check_reports(std::uint64_t missing) const {
   std::uint64_t reported = 0;
   for (const auto& [place, closed] : reports_) {
@@ -185,7 +186,7 @@ std::string ToleranceChecker::check_reports(std::uint64_t missing) const {
          std::to_string(missing);
 }
 
-/// Whether a report says of its sources and tensors what the sums show.
+/// Whether a report agrees with the sums about sources and tensors.
 std::string ToleranceChecker::check_report(std::uint32_t round, const RoundReport& report) const {
   const BlockRange range = parts_of(round)[report.tree].blocks;
   const std::vector<api::BoundedTensor>& tensors = bounds_of(round).tensors;
@@ -216,7 +217,7 @@ std::string ToleranceChecker::check_report(std::uint32_t round, const RoundRepor
     unnamed += blocks;
     unnamed_worst = std::max(unnamed_worst, blocks);
   }
-  // It has room for those that lack most, and the others are counted.
+  // A report names the sources that lack most, and counts the others.
   const bool names_worst = unnamed_worst <= report.sources.back().missing_blocks;
   if (left != unnamed || !names_worst || report.lacking_sources != lacking ||
       report.blocks != range.size()) {
@@ -244,8 +245,8 @@ std::string ToleranceChecker::check_bounds(std::uint32_t round) {
   return check_tensors(round, parts);
 }
 
-/// A root takes the bounds of a round when it begins there: after the first rank has submitted it,
-/// and before it closes.
+/// The bounds that a round may have at a root. The root takes them when the round begins there:
+/// after the first rank has submitted it, and before it closes.
 std::vector<float> ToleranceChecker::bounds_in(std::uint32_t round, const Part& part,
                                                std::size_t tensor) const {
   const std::vector<BoundSince>& all = ledgers_[plan_of(round).bucket - 1u].bounds[tensor];
@@ -257,7 +258,7 @@ std::vector<float> ToleranceChecker::bounds_in(std::uint32_t round, const Part& 
   return bounds;
 }
 
-/// The table with the largest bound of each tensor that the round may have begun with.
+/// The table that has for each tensor the largest bound with which the round may have begun.
 api::BucketBounds ToleranceChecker::loosest(std::uint32_t round, const Part& part) const {
   api::BucketBounds table = bounds_of(round);
   for (std::size_t t = 0; t < table.tensors.size() && part.reason; ++t) {
@@ -277,7 +278,7 @@ bool ToleranceChecker::lacks_after_change(std::uint32_t round, const Part& part)
   return false;
 }
 
-/// What one root may lack, whatever the tensors.
+/// Checks what may be missing at one root, over all tensors.
 std::string ToleranceChecker::check_part(std::uint32_t round, const Part& part) const {
   const Geometry g = geometry_of(round);
   const Tolerance& tolerance = scenario_.tolerance;
@@ -323,8 +324,8 @@ std::string ToleranceChecker::check_tensors(std::uint32_t round,
   return {};
 }
 
-/// What all roots together may lack of a tensor, where none gave up waiting; where its bound has
-/// just changed, each root for itself.
+/// Checks what may be missing of a tensor at all roots together, if none closed without an absent
+/// host. If the tensor's bound has just changed, it checks each root by itself.
 std::string ToleranceChecker::check_tensor(std::uint32_t round, std::size_t tensor,
                                            const std::vector<Part>& parts) const {
   const BlockRange own = blocks_of(bounds_of(round).tensors[tensor], geometry_of(round));

@@ -10,7 +10,7 @@
 namespace gradplane::sim {
 namespace {
 
-/// Numbers of each lane that must show the same set of ranks.
+/// So many numbers of each lane must show the same set of ranks.
 constexpr std::uint32_t kWitnesses = 8;
 
 }  // namespace
@@ -77,7 +77,7 @@ std::int64_t& ToleranceChecker::kept(std::uint32_t round, std::uint32_t rank,
   return ledgers_[plan_of(round).bucket - 1u].kept[element * per_lane + rank % per_lane];
 }
 
-/// What a rank's digit is if it is in the sum of this round.
+/// The value of a rank's digit if the rank is in this round's sum.
 std::uint32_t ToleranceChecker::pending(std::uint32_t round, std::uint32_t rank,
                                         std::uint32_t element) {
   const std::int64_t waiting = kept(round, rank, element);
@@ -142,8 +142,8 @@ std::string ToleranceChecker::decode(std::uint32_t round, std::span<const std::b
   return {};
 }
 
-/// A host carries from one round of a bucket to the next; where rounds overlap, a later one may
-/// close before an earlier one.
+/// Checks rounds of a bucket in order, because hosts carry residuals from one to the next. A later
+/// round may close before an earlier one.
 std::string ToleranceChecker::check_in_order(std::uint16_t bucket) {
   for (std::uint32_t& r = ledgers_[bucket - 1u].checked; r < decoded_.size(); ++r) {
     if (plan_of(r).bucket != bucket) continue;
@@ -157,8 +157,8 @@ std::string ToleranceChecker::check_in_order(std::uint16_t bucket) {
   return {};
 }
 
-/// One number of each lane. A scaled sum of one number may fit several sets of ranks; the first
-/// numbers are followed by those of more lanes then, in which the same set must be found.
+/// Takes one number of each lane. A scaled sum may fit several sets of ranks. So it then takes more
+/// numbers of each lane, in which the same set must be found.
 std::vector<ToleranceChecker::Sample> ToleranceChecker::sample(
     std::uint32_t round, std::uint32_t block, std::span<const std::byte> slot) const {
   const Geometry g = geometry_of(round);
@@ -199,7 +199,7 @@ std::optional<ToleranceChecker::RankSet> ToleranceChecker::set_of(
   return set;
 }
 
-/// Tries how many contributions the sums were scaled up from.
+/// Finds the set of a scaled sum by trying each number of contributions.
 std::optional<ToleranceChecker::RankSet> ToleranceChecker::scaled_set_of(
     std::uint32_t round, std::span<const Sample> lanes) const {
   if (std::all_of(lanes.begin(), lanes.end(), [](const Sample& s) { return s.sum == 0; })) {
@@ -220,7 +220,7 @@ std::optional<ToleranceChecker::RankSet> ToleranceChecker::scaled_set_of(
   return std::nullopt;
 }
 
-/// Adds the ranks of a lane whose contributions make up its sum. False when none do.
+/// Adds the ranks of a lane whose contributions add up to its sum. Returns false if there are none.
 bool ToleranceChecker::add_scaled(std::uint32_t round, Sample lane, double scale,
                                   RankSet& set) const {
   const Coding& coding = coding_of(round);
@@ -269,8 +269,8 @@ std::string ToleranceChecker::check_block(std::uint32_t round, std::uint32_t blo
   return {};
 }
 
-/// What did not enter is kept for later, and what entered is kept no more. A host whose block is no
-/// finite number keeps nothing of it.
+/// Keeps contributions that did not enter, and removes those that did. A host whose block has a
+/// value that is not finite keeps nothing of it.
 void ToleranceChecker::settle(std::uint32_t round, std::uint32_t block, const RankSet& set) {
   const Coding& coding = coding_of(round);
   const Geometry g = geometry_of(round);
@@ -309,9 +309,9 @@ std::string ToleranceChecker::describe(std::uint32_t round, std::uint32_t elemen
   return text;
 }
 
-/// Whether the last round of a bucket was closed because a host had been silent for too long. One
-/// whose controller spaces its blocks by more than that is absent with no loss at all, and its
-/// contribution is still kept for a round that does not come.
+/// Whether the last round of a bucket closed because a host was absent. That may happen without
+/// loss, if a controller spaces blocks by more than absent_after. The host's contribution is then
+/// kept for a round that does not come.
 bool ToleranceChecker::closed_without_absent(std::uint16_t bucket) const {
   auto round = static_cast<std::uint32_t>(scenario_.rounds.size());
   while (round > 0 && plan_of(--round).bucket != bucket) {
@@ -323,7 +323,7 @@ bool ToleranceChecker::closed_without_absent(std::uint16_t bucket) const {
 
 std::string ToleranceChecker::conclude(const hop::Counters& all_nodes) const {
   if (scenario_.tolerance.rounds_off) return rounding_.conclude();
-  // What an exchange lacks is checked by the trainers, and differs from rank to rank.
+  // The trainers check exchanges, because what they lack differs from rank to rank.
   const auto is_exchange = [](const RoundPlan& r) { return r.operation == Operation::kExchange; };
   if (std::any_of(scenario_.rounds.begin(), scenario_.rounds.end(), is_exchange)) return {};
   const std::uint64_t missing = totals_.missing_blocks;

@@ -23,48 +23,50 @@
 
 namespace gradplane::sim {
 
-/// Reads out of every sum of a bucket whose contributions it holds, and holds that against the
-/// invariants of docs/protocol.md, section 1: I2 (a result is the sum over exactly the ranks that
-/// it names), I3 (a round that lacks something says why), I4 (bounds), I5 (what did not enter comes
-/// later). One for all ranks of a run; I1 is the simulation's own.
+/// Reads out of every sum of a bucket which contributions are in it, and checks the invariants of
+/// docs/protocol.md, section 1: I2 (a result is the sum over exactly the ranks that it names), I3
+/// (a round from which something is missing says why), I4 (bounds), I5 (what did not enter comes
+/// later). One object checks all ranks of a run. The simulation itself checks I1.
 class ToleranceChecker {
  public:
   static constexpr std::size_t kMaxRanksInSets = 256;
 
   ToleranceChecker(const Scenario& scenario, std::uint32_t world);
 
-  /// What `rank` writes at `element` of a bucket's round. Rounds are places in Scenario::rounds.
+  /// Rank `rank`'s contribution to `element` of a round. Here rounds are indices into
+  /// Scenario::rounds.
   double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element) const;
 
-  /// A rank has got a round of a bucket. Empty, or the invariant that does not hold.
+  /// A rank has got a round of a bucket. Returns the invariant that is broken, or an empty string.
   std::string on_result(std::uint32_t rank, const ipc::Completion& completion,
                         std::span<const std::byte> slot);
 
   /// A rank submits a round.
   void on_submit(std::uint32_t round, Instant now);
-  /// Rounds from `first` on have this plan. It outlives the checker.
+  /// Rounds from `first` on have this plan, which must outlive the checker.
   void on_plan(std::uint32_t first, const api::Plan& plan) {
     plans_.push_back({first, engine::split_trees(plan, scenario_.cores)});
     streams_.on_plan(first, plan);
   }
   /// The plan of a round.
   const api::Plan& plan_at(std::uint32_t round) const;
-  /// From now on rounds that begin have this bound.
+  /// Rounds that begin from now on have this bound.
   void on_change(const BoundChange& change, Instant now);
-  /// A node begins to take part in the job, and counts its reports from the start.
+  /// A node begins to take part in the job, so it counts its reports from 0 again.
   void on_job(std::uint16_t node) {
     std::erase_if(reports_of_part_, [node](const auto& part) { return part.first.first == node; });
   }
-  /// A root has closed a round. Empty, or what is wrong with it at first sight.
+  /// A root has closed a round. Returns what the report alone shows to be wrong, or an empty
+  /// string.
   std::string on_report(std::uint16_t node, const api::JobRoundReport& heard, Instant now);
 
-  /// At the end of a run in which every rank got every round: what all nodes have counted, and
-  /// what each bucket of each of them has. A node that leaves the job says it then.
+  /// Adds what a node has counted for a bucket, for each bucket of each node. Called at the end of
+  /// a run in which every rank got every round, or when a node leaves the job.
   void add_counts(const aggregate::Bucket& bucket);
   std::string conclude(const hop::Counters& all_nodes) const;
-  /// Of exchanges under bounded staleness.
+  /// Checks exchanges under bounded staleness.
   StreamChecker& streams() { return streams_; }
-  /// Of sums that wire types round.
+  /// Checks sums of wire types that round.
   RoundingChecker& rounding() { return rounding_; }
 
   const ToleranceTotals& totals() const { return totals_; }
@@ -73,7 +75,7 @@ class ToleranceChecker {
   using RankSet = std::bitset<kMaxRanksInSets>;
   struct Decoded {
     bool done = false;
-    std::uint32_t contributors = 0;  // the fewest of any block
+    std::uint32_t contributors = 0;  // the smallest number in any block
     std::uint32_t partial_blocks = 0;
     std::vector<RankSet> sets;     // by block
     std::vector<std::byte> bytes;  // until they are checked
@@ -82,17 +84,18 @@ class ToleranceChecker {
     Instant since;
     float bound = 0;
   };
-  /// One bucket: what each rank has submitted and not seen in a sum.
+  /// One bucket: what each rank has submitted and not yet seen in a sum.
   struct Ledger {
-    std::vector<std::int64_t> kept;               // by element, and rank of those that it carries
-    std::uint32_t uses = 0;                       // rounds of the scenario
-    std::uint32_t checked = 0;                    // rounds of the scenario before this are
-    std::vector<std::uint64_t> missing;           // by tensor: blocks that sums lack, by source
-    std::vector<std::uint64_t> counted;           // what the roots say of the same
-    std::vector<std::uint64_t> excluded;          // and what those say who pushed them
+    std::vector<std::int64_t> kept;  // by element, and by rank of the element's lane
+    std::uint32_t uses = 0;          // number of rounds in the scenario with this bucket
+    std::uint32_t checked = 0;       // the rounds before this one are checked
+    // by tensor: blocks missing from sums, each source by itself
+    std::vector<std::uint64_t> missing;
+    std::vector<std::uint64_t> counted;           // the same as counted by the roots
+    std::vector<std::uint64_t> excluded;          // the same as counted by those that pushed them
     std::vector<std::vector<BoundSince>> bounds;  // by tensor
   };
-  /// The blocks that one root gathers in a round, and why it stopped; no reason: never heard.
+  /// The blocks that one root gathers in a round, and why it closed. No reason: no report has come.
   struct Part {
     BlockRange blocks;
     std::optional<CloseReason> reason;
@@ -108,7 +111,7 @@ class ToleranceChecker {
   const Poison* poison_at(std::uint32_t round, std::uint32_t element) const;
 
   std::string decode(std::uint32_t round, std::span<const std::byte> slot);
-  /// An element of each lane of a block, by lane.
+  /// One element of each lane of a block, by lane.
   struct Sample {
     std::uint32_t element = 0;
     double sum = 0;
@@ -143,11 +146,11 @@ class ToleranceChecker {
 
   struct InForce {
     std::uint32_t first = 0;
-    api::Plan plan;  // with the trees of all cores
+    api::Plan plan;  // contains the trees of all cores
   };
 
   const Scenario& scenario_;
-  std::vector<InForce> plans_;  // in the order of their rounds
+  std::vector<InForce> plans_;  // in the order of their first rounds
   StreamChecker streams_;
   RoundingChecker rounding_;
   std::uint32_t world_;
@@ -162,8 +165,9 @@ class ToleranceChecker {
     Instant at;
   };
   std::map<std::pair<std::uint32_t, std::uint8_t>, Closed> reports_;  // by round and tree
-  std::vector<std::optional<Instant>> submitted_at_;                  // by round: the first rank
-  std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> reports_of_part_;  // of a node
+  std::vector<std::optional<Instant>> submitted_at_;  // by round: when the first rank submitted it
+  // by node and part
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> reports_of_part_;
   ToleranceTotals totals_;
 };
 

@@ -9,20 +9,20 @@
 
 namespace gradplane::sim {
 
-/// How much a scenario does: one of many nodes does less.
+/// The size of a scenario. Scenarios with many nodes are smaller.
 struct DrawSize {
-  std::uint32_t uses = 0;  // of a bucket; what Coding must hold
+  std::uint32_t uses = 0;  // rounds of a bucket; Coding must represent so many
   std::uint32_t most_blocks = 0;
   std::uint32_t fewest_steps = 0;
-  std::uint32_t most_steps = 0;      // fewer than uses, because a closing round follows
-  std::uint32_t exact_elements = 0;  // of rounds without a bucket
+  std::uint32_t most_steps = 0;      // less than uses, because a closing round follows
+  std::uint32_t exact_elements = 0;  // of a round without a bucket
 };
 
-/// What the rounds of the scenario's ranks may lack, and what becomes of it.
+/// Draws the buckets, what may be missing from them, and the compensation.
 void draw_buckets(Dice& dice, Scenario& scenario, const DrawSize& size);
 
-/// Steps of a training: every bucket once in most of them, exact rounds in between, and at the end
-/// the closing ones.
+/// Draws the steps of a training. Most steps have one round of every bucket. Exact rounds are in
+/// between, and the closing rounds at the end.
 void draw_rounds(Dice& dice, Scenario& scenario, const DrawSize& size);
 
 }  // namespace gradplane::sim

@@ -18,10 +18,10 @@ RoundPlan round_of(const api::BucketBounds& bucket) {
 namespace {
 
 constexpr std::uint16_t kMaxPlanRanks = 6;
-/// One seed of so many mixes other operations with its exact rounds. It is not drawn, so that other
-/// seeds keep the rounds that they are written down for.
+/// One of so many seeds mixes other operations with its exact rounds. This is not drawn, so that
+/// other seeds keep their rounds, which documents and tests refer to.
 constexpr std::uint64_t kMixedSeeds = 8;
-constexpr std::uint32_t kMaxUses = 11;  // of a bucket; what Coding must hold
+constexpr std::uint32_t kMaxUses = 11;  // rounds of a bucket; Coding must represent so many
 constexpr std::uint32_t kMaxBlocks = 90;
 constexpr std::array kBounds = {0.0F, 0.05F, 0.1F, 0.2F, 0.2F, 0.35F, 0.5F};
 
@@ -31,7 +31,7 @@ std::uint16_t ranks_in(const api::Plan& plan) {
   return static_cast<std::uint16_t>(ranks);
 }
 
-/// Puts two ranks on some hosts.
+/// Puts two ranks on some hosts, with at most kMaxPlanRanks in all.
 void crowd(Dice& dice, api::Plan& plan) {
   std::uint16_t rank = 0;
   auto spare = kMaxPlanRanks - ranks_in(plan);
@@ -44,7 +44,8 @@ void crowd(Dice& dice, api::Plan& plan) {
   }
 }
 
-/// Members without ranks are in the tree only where somebody sends to them, as validate() wants.
+/// A random tree. Members without ranks are in it only if they have children, as validate()
+/// requires.
 api::Tree draw_tree(Dice& dice, const api::Plan& plan) {
   const std::size_t nodes = plan.members.size();
   std::vector<api::NodeId> order(nodes);
@@ -63,8 +64,7 @@ api::Tree draw_tree(Dice& dice, const api::Plan& plan) {
   return tree;
 }
 
-/// Trees of random shape over the same members, so that most of them have relays, some with ranks
-/// of their own.
+/// Trees of random shape over the same members. Most of them have relays, some of which have ranks.
 api::Plan draw_forest(Dice& dice) {
   const auto nodes = static_cast<std::uint16_t>(3 + dice.below(7));
   api::Plan plan{.epoch = 11, .activation_round = 0, .members = {}, .trees = {}};
@@ -79,7 +79,7 @@ api::Plan draw_forest(Dice& dice) {
   return plan;
 }
 
-/// All hosts send to the root.
+/// A tree in which all hosts are children of the root.
 api::Tree flat_tree(const api::Plan& plan, api::NodeId root) {
   api::Tree tree{.weight = 1, .root = root, .parent = {}};
   for (const api::Member& member : plan.members) {
@@ -89,7 +89,8 @@ api::Tree flat_tree(const api::Plan& plan, api::NodeId root) {
   return tree;
 }
 
-/// Another plan over the same members: a star, one root on each host, or trees with relays.
+/// Another plan over the same members: a star, one tree for each host as root, or trees with
+/// relays.
 api::Plan draw_further_plan(Dice& dice, const api::Plan& first, std::uint32_t number) {
   api::Plan plan = first;
   plan.epoch += number;
@@ -112,7 +113,7 @@ api::Plan draw_further_plan(Dice& dice, const api::Plan& first, std::uint32_t nu
   return plan;
 }
 
-/// Mostly trees whose root may lose something: all send to it.
+/// Mostly trees whose root may close with something missing, because all hosts are its children.
 api::Plan draw_plan(Dice& dice) {
   api::Plan plan;
   const auto hosts = static_cast<std::uint16_t>(2 + dice.below(kMaxPlanRanks - 1));
@@ -169,7 +170,7 @@ void draw_network(Dice& dice, Scenario& s) {
   draw_faults(dice, s);
 }
 
-/// Cuts a bucket into tensors, some of them exact, with a gap here and there.
+/// Cuts a bucket into tensors with some gaps between them. Some tensors are exact.
 std::vector<api::BoundedTensor> draw_tensors(Dice& dice, std::uint32_t elements) {
   const std::uint64_t pieces = dice.coin() ? 1 + dice.below(2) : 1 + dice.below(12);
   std::vector<api::BoundedTensor> tensors;
@@ -197,7 +198,7 @@ constexpr DrawSize kSmallSize = {.uses = kMaxUses,
 constexpr DrawSize kLargeSize = {
     .uses = kMaxUses, .most_blocks = 20, .fewest_steps = 4, .most_steps = 7, .exact_elements = 150};
 
-/// A plan needs kMaxActivationMarginRounds before it begins.
+/// A plan is prepared up to kMaxActivationMarginRounds before it begins.
 constexpr DrawSize kReplannedSize = {
     .uses = 61, .most_blocks = 12, .fewest_steps = 40, .most_steps = 60, .exact_elements = 600};
 constexpr std::uint32_t kRoundsOfAPlan = kMaxActivationMarginRounds + 1;
@@ -215,13 +216,13 @@ std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, con
   if (s.tolerance.layout == Coding::Layout::kEveryElement) {
     return static_cast<std::uint32_t>(1 + dice.below(most));
   }
-  // The last block shows all ranks, too.
+  // Makes the last block long enough to show all ranks.
   const std::uint32_t lanes = coding_of(s, type, size).lanes();
   const auto last = static_cast<std::uint32_t>(lanes + dice.below(block - lanes + 1));
   return static_cast<std::uint32_t>(dice.below(most / block)) * block + last;
 }
 
-/// Those that hold the sums exactly, so that they can be read.
+/// Draws wire types that represent the sums exactly, so that they can be decoded.
 void draw_wire_types(Dice& dice, api::BucketBounds& bucket) {
   constexpr std::array kExactWireTypes = {WireType::kElements, WireType::kFloat16,
                                           WireType::kBfloat16, WireType::kBfloat16};
@@ -243,7 +244,7 @@ api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id,
   return bucket;
 }
 
-/// A sum over many ranks is beyond the whole numbers that bf16 holds.
+/// bf16 does not represent sums over many ranks exactly.
 ElementType draw_exact_type(Dice& dice, const Scenario& s) {
   const ElementType type = kElementTypes[dice.below(kElementTypes.size())];
   const bool many = s.tolerance.layout == Coding::Layout::kSpread;
@@ -301,7 +302,7 @@ void draw_installations(Dice& dice, Scenario& s) {
   s.tolerance.installations[dice.below(s.tolerance.installations.size())].after = Duration::max();
 }
 
-/// Bounds that are learned while the job runs.
+/// Draws bounds that change while the job runs.
 void draw_changes(Dice& dice, Scenario& s) {
   if (dice.below(3) != 0) return;
   Duration after;
@@ -316,7 +317,7 @@ void draw_changes(Dice& dice, Scenario& s) {
   }
 }
 
-/// Of blocks to or from the worst host, the share that arrives and whose ack does. The rest waits
+/// The share of blocks to or from the worst host that arrive and whose acks arrive. The others wait
 /// for a probe.
 double answered_share(const LinkModel& link) {
   double both_ways = 1 - link.loss;

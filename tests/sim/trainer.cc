@@ -16,8 +16,8 @@
 namespace gradplane::sim {
 namespace {
 
-/// So many different contributions there are. What one rank gives to an element tells what all the
-/// others do.
+/// There are so many different contributions. A rank's contribution to an element determines those
+/// of all other ranks.
 constexpr std::uint32_t kContributions = 8;
 
 template <typename T>
@@ -73,11 +73,11 @@ double load(ElementType type, const std::byte* at) {
 }
 
 double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element) {
-  // Below 8: the sum of 32 ranks stays exact in bf16, which holds integers up to 256.
+  // Below 8, so that sums of 32 ranks are exact in bf16, which has all integers up to 256.
   return (round * 5 + rank * 3 + element * 7 + (element >> 5)) % kContributions;
 }
 
-/// What a rank gives whose contribution is this one. Products stay small, and exact in each type.
+/// The value that a rank with this contribution gives. Products are small and exact in each type.
 double given_to(Reduction reduction, double contribution) {
   if (reduction != Reduction::kProduct) return contribution;
   const bool is_odd = static_cast<std::uint32_t>(contribution) % 2 != 0;
@@ -100,7 +100,8 @@ double reduced(Reduction reduction, double a, double b) {
 
 std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index) {
   const auto word = static_cast<std::uint32_t>(index / 2);
-  if (word % 64 == rank % 64) return std::byte{static_cast<unsigned char>(index % 2 * 0x80)};  // -0
+  // the bytes of -0
+  if (word % 64 == rank % 64) return std::byte{static_cast<unsigned char>(index % 2 * 0x80)};
   const std::uint32_t mixed =
       (static_cast<std::uint32_t>(index) + 1) * 2654435761U ^ (round * 40503U + rank * 9973U + 7U);
   return static_cast<std::byte>(mixed * 2246822519U >> 24);
@@ -122,12 +123,13 @@ Trainer::Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t wor
 
 namespace {
 
-/// What a rank contributes to all elements of an exchange, so that a mean tells who is in it.
+/// A rank's contribution to all elements of an exchange. It is a power of two, so a mean shows
+/// which ranks are in it.
 double exchanged(std::uint32_t rank) {
   return static_cast<double>(1U << rank);
 }
 
-/// The ranks whose updates a rank gets. In a plan with selections each member has one rank.
+/// The ranks whose updates a rank receives. In a plan with selections each member has one rank.
 std::vector<std::uint32_t> senders_to(const api::Plan& plan, std::size_t selection,
                                       std::uint32_t rank) {
   const api::NodeId node = member_with(plan, rank)->node;
@@ -140,11 +142,12 @@ std::vector<std::uint32_t> senders_to(const api::Plan& plan, std::size_t selecti
   return senders;
 }
 
-/// Which of the senders are in a mean beside the rank itself, a bit each; nothing: it is none.
+/// One bit for each sender that is in a mean besides the rank itself. Nothing if the value is no
+/// such mean.
 std::optional<std::uint32_t> found_in(double value, ElementType type,
                                       const std::vector<std::uint32_t>& senders, std::uint32_t rank,
                                       std::uint32_t world) {
-  // The last bit may be rounded otherwise here.
+  // The last bit may be rounded differently here.
   const double tolerance = value * (type == ElementType::kFloat64 ? 1e-15 : 1e-7);
   for (std::uint32_t bits = 0; bits < 1U << senders.size(); ++bits) {
     double sum = exchanged(rank);
@@ -224,7 +227,8 @@ void Trainer::submit_next(Instant now) {
   if (!pushed) failure_ = "rank " + std::to_string(rank_) + " found its submission ring full";
 }
 
-/// What the rank has; where it has nothing, bytes that nobody may get.
+/// Writes the rank's contribution. Bytes that it does not contribute get a value that must not come
+/// out anywhere.
 void Trainer::fill(std::uint32_t round, std::span<std::byte> slot) const {
   const RoundPlan& plan = scenario_.rounds[round];
   const std::size_t width = element_bytes(plan.type);
@@ -239,12 +243,12 @@ void Trainer::fill(std::uint32_t round, std::span<std::byte> slot) const {
   }
 }
 
-/// How many ranks take part in a round.
+/// The number of ranks that take part in a round.
 std::uint32_t Trainer::world_at(std::uint32_t round) const {
   return static_cast<std::uint32_t>(ranks_of(checker_.plan_at(round)).size());
 }
 
-/// The rank that has this byte of a round in which one rank alone has each.
+/// The rank that gives this byte, in a round in which one rank gives each byte.
 std::uint32_t Trainer::giver(std::uint32_t round, std::size_t byte) const {
   const RoundPlan& plan = scenario_.rounds[round];
   if (!has_shards(plan.operation)) return plan.source;
@@ -284,7 +288,7 @@ void Trainer::check(const ipc::Completion& completion) {
   }
   if (!wrong.empty()) return fail(wrong);
   held_[round] = hash_of_slot(round);
-  // What each rank gets for itself is checked above, and is no replica.
+  // A result for this rank alone was checked above, and is no replica.
   if (results_leave_root(plan.operation)) results_[round] = held_[round];
 }
 
@@ -298,7 +302,7 @@ bool Trainer::holds_result(std::uint32_t round) const {
   return round_done_[round] && hash_of_slot(round) == held_[round];
 }
 
-/// Of a round without a bucket.
+/// Checks the result of a round without a bucket.
 std::string Trainer::check_result(std::uint32_t round, std::span<const std::byte> slot) const {
   const RoundPlan& plan = scenario_.rounds[round];
   if (!all_contribute(plan.operation)) return check_given(round, slot);
@@ -308,7 +312,8 @@ std::string Trainer::check_result(std::uint32_t round, std::span<const std::byte
   return wrong.empty() ? check_sums(round, slot, rank_ * shard, (rank_ + 1) * shard) : wrong;
 }
 
-/// What lies around this rank's result is what it gave: a recovery sums that once more.
+/// Around the rank's result the slot must still hold its contribution, because a recovery sums that
+/// again.
 std::string Trainer::check_own(std::uint32_t round, std::span<const std::byte> slot,
                                std::uint32_t begin, std::uint32_t end) const {
   const RoundPlan& plan = scenario_.rounds[round];
@@ -321,12 +326,12 @@ std::string Trainer::check_own(std::uint32_t round, std::span<const std::byte> s
   return {};
 }
 
-/// All ranks are in every sum.
+/// All ranks must be in every sum.
 std::string Trainer::check_sums(std::uint32_t round, std::span<const std::byte> slot,
                                 std::uint32_t begin, std::uint32_t end) const {
   const RoundPlan& plan = scenario_.rounds[round];
   const std::size_t width = element_bytes(plan.type);
-  // Contributions repeat themselves, so a few elements have all the sums that there are.
+  // Contributions are periodic, so a few elements have all different sums.
   std::array<double, kContributions> sums{};
   const std::vector<std::uint32_t> ranks = ranks_of(checker_.plan_at(round));
   for (std::uint32_t e = 0; e < kContributions; ++e) {
@@ -346,8 +351,8 @@ std::string Trainer::check_sums(std::uint32_t round, std::span<const std::byte> 
   return {};
 }
 
-/// Every block is the mean over this rank and some whose receiver it is, times the number of ranks:
-/// all of them where nothing may be missing.
+/// Every block must be the mean over this rank and some of its senders, times the number of ranks.
+/// If nothing may be missing, all senders must be in it.
 std::string Trainer::check_exchange(const ipc::Completion& completion,
                                     std::span<const std::byte> slot) const {
   const std::uint32_t round = scenario_.index_of(completion.round);

@@ -15,49 +15,49 @@
 
 namespace gradplane::sim {
 
-/// The numbers of a tensor in its own type, both ways. Exact for small integers.
+/// Convert an element of a tensor from and to double. Exact for small integers.
 void store(ElementType type, std::byte* at, double value);
 double load(ElementType type, const std::byte* at);
 
-/// A rank that works through a scenario's rounds: computes for a while, writes its contribution
-/// into the arena, submits, and checks the sums that come back.
+/// A rank that does the rounds of a scenario: it computes for a while, writes its contribution into
+/// the arena, submits, and checks the sums that it gets.
 class Trainer {
  public:
   Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t world,
           std::shared_ptr<engine::RankChannel> channel, ToleranceChecker& checker);
 
-  /// Does what is due; returns whether something happened. `failure()` is set when a sum is wrong.
+  /// Does all work that is due. Returns whether there was some. Sets failure() if a sum is wrong.
   bool step(Instant now);
   Instant next_deadline() const;
   std::uint32_t rank() const { return rank_; }
-  /// Where only closing rounds are left, this lets the next one go, at once.
+  /// Lets the rank submit the next closing round, and makes it do so at once.
   void open_gate() {
     ++gate_;
     ready_at_ = {};
   }
   const std::string& failure() const { return failure_; }
-  /// The rank takes part from this round on.
+  /// The rank takes part from round `first` on.
   void begin_at(std::uint32_t first) {
     first_ = submitted_ = completed_ = first;
     has_begun_ = true;
   }
   bool has_begun() const { return has_begun_; }
-  /// It takes part in no round from this one on. It is told later.
+  /// The rank takes part in no round from `end` on. It may learn that only later.
   void end_at(std::uint32_t end) { end_ = end; }
   /// Whether it takes part in a round.
   bool is_in(std::uint32_t round) const { return has_begun_ && first_ <= round && round < end_; }
   std::uint32_t end() const { return end_; }
-  /// The session of this rank is over: it submits nothing more.
+  /// This rank's session is over: it submits nothing more.
   void leave() { has_left_ = true; }
-  /// Whether the rank can hand the result of a round to a rank that lacks it: the round is complete
+  /// Whether the rank can give the result of a round to a rank that lacks it: the round is complete
   /// here, and its result is still in the arena.
   bool holds_result(std::uint32_t round) const;
   bool has_completed(std::uint32_t round) const { return round_done_[round]; }
-  /// One past the last round that it has submitted.
+  /// One past the last round that the rank has submitted.
   std::uint32_t submitted() const { return submitted_; }
   /// The first round that is not complete.
   std::uint32_t completed() const { return completed_; }
-  /// One past the last round that is.
+  /// One past the last complete round.
   std::uint32_t completed_end() const { return completed_end_; }
   /// Bit-exact hash of each completed round's result.
   const std::vector<std::uint64_t>& results() const { return results_; }
@@ -98,8 +98,8 @@ class Trainer {
   bool has_begun_ = false;
   bool has_left_ = false;
   std::string failure_;
-  std::vector<std::uint64_t> results_;  // of rounds that all ranks get alike
-  std::vector<std::uint64_t> held_;     // what the slot held when the round was done
+  std::vector<std::uint64_t> results_;  // of rounds whose result is the same on all ranks
+  std::vector<std::uint64_t> held_;     // of the slot's content when the round was done
 };
 
 }  // namespace gradplane::sim

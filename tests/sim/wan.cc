@@ -16,13 +16,13 @@ constexpr std::uint64_t kLeastDelayMs = 10;
 constexpr std::uint64_t kMostDelayMs = 150;
 constexpr std::uint64_t kLeastLossPpm = 1'000;
 constexpr std::uint64_t kMostLossPpm = 20'000;
-/// A run that needs so many times the prediction has hung.
+/// A run that takes so many times the predicted time counts as hung.
 constexpr double kHung = 50;
 constexpr Duration kLeastLimit = Duration::seconds(600);
-/// What the testbed divides rates by.
+/// The testbed divides rates by this.
 constexpr std::uint64_t kTestbedScale = 4;
 
-/// Each round of an all_reduce is of a bucket of its own, which holds one tensor.
+/// Gives each round of an all_reduce its own bucket, with one tensor.
 void make_tolerant(Scenario& s, float bound) {
   s.tolerance.compensation = Compensation::kCarry;
   s.tolerance.layout = Coding::Layout::kSpread;
@@ -42,7 +42,7 @@ void make_tolerant(Scenario& s, float bound) {
   }
 }
 
-/// Of all contributions of the rounds under bounds, one for each host and block.
+/// The missing share of all contributions to rounds with bounds; each host and block counts once.
 double missing_share(const Scenario& s, const Outcome& outcome) {
   double blocks = 0;
   for (const RoundPlan& round : s.rounds) {

@@ -9,42 +9,42 @@
 #include "control/plan/planner.h"
 #include "tests/sim/cluster.h"
 
-/// Whole all_reduces of the production engine over networks of sites, under the plans of planners.
+/// all_reduces of the production engine over networks of sites, under the plans of planners.
 namespace gradplane::sim {
 
-/// What the links of a WAN are like besides their rates.
+/// The properties of WAN links besides their rates.
 struct WanPaths {
-  bool delayed = false;  // 10 to 150 ms, one way, the same in both directions
-  bool lossy = false;    // 0.1 to 2 %, each direction for itself
-  /// As the testbed has it (docs/measuring.md): a quarter of the rates, and the delays are those of
-  /// a round trip.
+  bool delayed = false;  // 10 to 150 ms one way, the same in both directions
+  bool lossy = false;    // 0.1 to 2 %, for each direction separately
+  /// As on the testbed (docs/measuring.md): rates are a quarter, and delays are those of a round
+  /// trip.
   bool testbed = false;
 };
 
-/// NetStorm's 9 sites and 13 links with the rates that the seed draws. The same seed gives the same
-/// rates whatever the paths are like.
+/// NetStorm's 9 sites and 13 links with rates drawn from the seed. The rates do not depend on
+/// `paths`.
 plan::Network wan_network(std::uint64_t seed, const WanPaths& paths);
 
 struct WanLoad {
   std::uint64_t bytes = 0;        // of one all_reduce
   std::uint32_t all_reduces = 1;  // one after the other
   std::size_t round_bytes = kMaxRoundBytes;
-  std::size_t queue_bytes = 256 << 10;  // of a link, or what it fills in a round trip
+  std::size_t queue_bytes = 256 << 10;  // of a link, if that is more than its bytes of a round trip
   CongestionSettings congestion = {};
-  float bound = 0;  // share of each rank's blocks that a round may miss; 0: every round is exact
+  float bound = 0;  // the share of each rank's blocks that may be missing; 0: every round is exact
 };
 
-/// A rank on every node of a network, and what planners are asked then.
+/// The request for a plan for one rank on every node of a network.
 plan::PlanRequest wan_request(const plan::Network& network, PlanKind planner, const WanLoad& load);
 
-/// All nodes of the network under a plan.
+/// A scenario in which all nodes of the network run under a plan.
 Scenario wan_scenario(const std::vector<SitesAt>& networks, const api::Plan& plan,
                       const WanLoad& load, std::uint64_t seed);
 
-/// How long each all_reduce of a run took.
+/// The duration of each all_reduce in a run, in seconds.
 std::vector<double> all_reduce_times_s(const Scenario& scenario, const Outcome& outcome);
 
-/// What all_reduces took under one plan.
+/// The times of all_reduces under one plan.
 struct WanResult {
   PlanKind planner = PlanKind::kStar;
   std::size_t trees = 0;
@@ -53,12 +53,13 @@ struct WanResult {
   double predicted_s = 0;
   double bound_s = 0;  // no plan of trees is faster
   std::vector<double> times_s;
-  double sent_again = 0;  // share of all blocks
-  double needless = 0;    // the same, of those whose receiver had them
-  // Of all frames on all links.
+  double sent_again = 0;  // retransmitted share of all blocks
+  // share of all blocks that were retransmitted although the receiver had them
+  double needless = 0;
+  // As shares of all frames on all links.
   double lost_at_random = 0;
   double dropped_by_queues = 0;
-  double missing = 0;  // share of all contributions, of rounds under bounds
+  double missing = 0;  // missing share of all contributions, in rounds with bounds
   std::uint64_t dropped = 0;
   std::string failure;  // empty: all sums were right
 

@@ -16,7 +16,7 @@ class WanCommand {
  public:
   explicit WanCommand(CLI::App& app);
   bool is_asked() const { return command_->parsed(); }
-  /// Whether all sums were right, in the times that were asked for.
+  /// Returns whether all sums were right and the times were within the limits.
   bool run(std::uint64_t seed) const;
 
  private:
@@ -31,7 +31,7 @@ class WanCommand {
   WanPaths paths_;
   std::string controller_ = "delay";
   float bound_ = 0;
-  double at_most_ = 0;  // packed over the bound; 0: whatever it takes
+  double at_most_ = 0;  // limit of the packed plan's time over the bound; 0: no limit
   double needless_at_most_ = 1;
   bool json_ = false;
 };
