@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Torch programs of which the last rank falls behind after a few operations."""
+"""Torch programs in which the last rank falls behind after a few operations."""
 
 import datetime
 import os
@@ -24,7 +24,7 @@ def wait_for_others():
 
 
 def behind():
-    """It comes when all others have said for whom they wait."""
+    """The last rank continues when all others have logged that they wait for it."""
     if not LATE:
         said = (lambda: b"has waited" in os.pread(2, 65536, 0), OTHERS[RANK])
         threading.Thread(target=wait_until, args=said, daemon=True).start()
@@ -35,7 +35,7 @@ def behind():
 
 
 def never():
-    """It comes when all others have given up."""
+    """The last rank continues when all others have given up."""
     try:
         for step in range(BEFORE + BEHIND):
             if step == BEFORE:
@@ -48,7 +48,7 @@ def never():
 
 
 def has_spoken_or_gone(flag):
-    """Whether the process whose number is in the file has said that it waits, or is no more."""
+    """Whether the process whose id is in the file has logged that it waits, or has ended."""
     try:
         with open(flag, encoding="utf8") as f, open(f"/proc/{f.read()}/fd/2", "rb") as said:
             return b"has waited" in said.read()
@@ -65,7 +65,8 @@ def tell_others(name):
 def die_when_others_are_done():
     """The first rank ends the daemon when each of the others has all of its sums.
 
-    A rank that lacked one would wait in the recovery for the last rank, which waits for its word.
+    A rank that lacked a sum would wait in the recovery for the last rank, which waits for the log
+    of that rank.
     """
     open(OTHERS[RANK] + "-done", "w").close()
     if RANK == 0:
@@ -74,7 +75,7 @@ def die_when_others_are_done():
 
 
 def end(late_from, daemon_dies):
-    """The last rank stands still before one operation until the others have ended theirs."""
+    """The last rank waits before one operation until the others have ended theirs."""
     for step in range(BEFORE + BEHIND):
         if LATE and step == late_from:
             wait_until(lambda: all(map(has_spoken_or_gone, OTHERS)))
@@ -86,7 +87,7 @@ def end(late_from, daemon_dies):
 
 
 def end_lost():
-    """All sessions end while the last rank is on its way."""
+    """All sessions are lost while the last rank is behind."""
     end(4, True)
 
 
@@ -99,20 +100,20 @@ def end_later():
 
 
 def end_destroyed():
-    """The same, with an end of the group that the program asks for."""
+    """The last rank is behind, and the program destroys the group."""
     end(4, False)
     dist.destroy_process_group()
 
 
 def end_together():
-    """The last rank stays while the others end."""
+    """The last rank does its operations without a pause, and stays while the others end."""
     end(BEFORE + BEHIND, False)
     if LATE:
         wait_until(lambda: all(map(has_spoken_or_gone, OTHERS)))
 
 
 def end_killed():
-    """The last rank ends without a word to anybody."""
+    """The last rank ends without notice to the other ranks."""
     end(BEFORE + BEHIND, False)
     if LATE:
         os._exit(0)

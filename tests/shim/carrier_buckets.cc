@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// Which bucket ids a carrier gives, as the fake client logs them.
+// The bucket ids that a carrier uses, from the log of the fake client.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,7 +18,7 @@ using namespace gradplane::shim;
 
 namespace {
 
-/// Where the fake daemon is. A process reads its environment once, so it has one such folder.
+/// The fake daemon's folder. A process reads its environment only once, so there is only one.
 class Folder {
  public:
   Folder() {
@@ -38,8 +38,8 @@ class Folder {
   std::string path_;
 };
 
-/// What one rank alone registers and submits while `body` is its progress thread: lines of
-/// `registered` or `submitted`, bucket, element type, elements.
+/// Registrations and submissions of a single rank while `body` is its progress thread. A line is
+/// `registered` or `submitted`, bucket, element type, and number of elements.
 std::vector<std::string> submissions(const std::function<void(Carrier&)>& body) {
   static const Folder folder;
   const std::string log = folder.log() + ".0";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// How a carrier exchanges gradients, over the fake client.
+// How a carrier exchanges gradients, with the fake client.
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -24,7 +24,7 @@ constexpr std::uint32_t kWorld = 4;
 constexpr std::uint32_t kSelections = 3;
 constexpr std::size_t kElements = 20000;  // two rounds
 
-/// Where the fake daemon is. A process reads its environment once, so it has one such folder.
+/// The fake daemon's folder. A process reads its environment only once, so there is only one.
 struct Folder {
   Folder() {
     char name[] = "/tmp/gp-exchanges-XXXXXX";
@@ -54,7 +54,7 @@ const Folder& folder() {
   return only;
 }
 
-/// What a rank has after one collective.
+/// A rank's state after one collective.
 struct End {
   std::vector<float> values;
   std::size_t exchanged_bytes = 0;
@@ -65,7 +65,7 @@ struct End {
 struct What {
   std::optional<std::uint64_t> pass;
   std::uint32_t selections = kSelections;
-  int sums_after = 0;  // exact collectives of one round behind it
+  int sums_after = 0;  // number of exact collectives of one round that follow
 };
 
 void carry_one(Carrier& carrier, Collective& collective) {
@@ -136,7 +136,7 @@ TEST_CASE("a gradient is exchanged by the selection of its pass") {
       const std::size_t sender = test::sender_to(rank, pass % kSelections, kWorld);
       bool right = true;
       for (std::size_t i = 0; i < kElements; ++i) {
-        // The mean of two, four times.
+        // the mean of two updates, times four ranks
         const auto want = static_cast<float>(2 * (2 * (i % 100 * 8) + rank + sender));
         right = right && end.values[i] == want;
       }
@@ -176,12 +176,12 @@ TEST_CASE("who has an exchange waits for the others at its end, until all have c
 }
 
 TEST_CASE("a rank that receives less than others does not count as left behind by the daemon") {
-  // The highest rank is in no round: who would receive its update has its own alone.
+  // The highest rank is in no round, so the receiver of its update has only its own.
   setenv("GRADPLANE_TEST_FAKE", "behind=0:2", 1);
   const auto ends = carry({.pass = 0, .sums_after = kMaxLeadRounds});
   unsetenv("GRADPLANE_TEST_FAKE");
   CHECK(ends[0].complete);
-  CHECK(ends[0].values[1] == 4 * 8);  // its own update, four times
+  CHECK(ends[0].values[1] == 4 * 8);  // its own update, times four ranks
   CHECK(ends[1].values[1] == 2 * (2 * 8 + 0 + 1));
 }
 

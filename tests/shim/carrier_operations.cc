@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// How a carrier cuts and carries collectives that copy, over the fake client.
+// How a carrier slices and carries collectives that copy, with the fake client.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -36,7 +36,7 @@ struct Folder {
   std::string path;
 };
 
-/// Byte `i` of what a rank gives.
+/// Byte `i` of a rank's input.
 std::byte given(std::uint32_t rank, std::size_t i) {
   return static_cast<std::byte>((i * 7 + i / 251 + rank * 31 + 1) % 256);
 }
@@ -61,13 +61,13 @@ Collective all_gather_of(std::vector<std::byte>& memory, std::size_t ranks) {
   return c;
 }
 
-/// What one rank has learned at the end of its session.
+/// A rank's state at the end of its session.
 struct End {
   bool complete = false;
   bool left_a_rank_behind = false;
 };
 
-/// Carries one collective for each of `world` ranks, each in a thread.
+/// Carries one collective for each of `world` ranks, each in its own thread.
 std::vector<End> carry(std::uint32_t world, const std::function<Collective(std::uint32_t)>& make) {
   static const Folder folder;
   static std::uint8_t jobs = 0;
@@ -99,7 +99,7 @@ std::size_t blocks_of(std::size_t bytes, std::size_t block) {
   return (bytes + block - 1) / block;
 }
 
-/// Whether a round of these shards has no more blocks than the longest slot.
+/// Whether a round of these shards has at most as many blocks as the longest slot.
 bool fits(const Round& round, std::size_t round_bytes, std::size_t block) {
   return round.shards * blocks_of(round.padded_bytes, block) <= blocks_of(round_bytes, block);
 }
@@ -122,7 +122,7 @@ TEST_CASE("shards are cut so that daemons with blocks of any size take them") {
       for (std::size_t block = kMinBlockBytes; block <= kMaxBlockBytes; block += kBlockAlignBytes) {
         all_fit = all_fit && fits(round, round_bytes, block);
       }
-      // Where the largest blocks are too few for so many shards, the round is a sum.
+      // If a slot has too few blocks of the largest size for so many shards, the round is a sum.
       const bool has_room = blocks_of(round_bytes, kMaxBlockBytes) >= ranks;
       CHECK(round.operation == (has_room ? Operation::kAllGather : Operation::kAllReduce));
       CHECK((all_fit || !has_room));

@@ -14,7 +14,7 @@ using namespace gradplane::test;
 
 namespace {
 
-/// Plays the daemon up to `attach`, then answers with `text` and `fds`.
+/// Acts as the daemon up to `attach`, then answers with `text` and `fds`.
 std::function<void(ipc::UniqueFd)> answer_attach(std::string text, std::vector<int> fds = {}) {
   return [text = std::move(text), fds = std::move(fds)](ipc::UniqueFd connection) {
     receive<protocol::ClientHello>(connection.get());
@@ -198,7 +198,7 @@ TEST_CASE("a daemon that never answers costs no more than the bound") {
     CHECK(contains(result.error, "does not answer"));
   }
   SECTION("it does not even accept") {
-    // The queue of a listener with a backlog of 0 holds one connection.
+    // The queue of a listener with a backlog of 0 has one connection.
     gp_session* session = nullptr;
     char error[512];
     CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_TIMEOUT);
@@ -290,7 +290,7 @@ TEST_CASE("the caller's errno is kept") {
 }
 
 TEST_CASE("an impostor is told nothing") {
-  if (::geteuid() != 0) return;  // only root can play two users
+  if (::geteuid() != 0) return;  // only root can act as two users
   FakeDaemon daemon;
   REQUIRE(daemon.belong_to(4711));
   std::string heard = "nothing yet";
@@ -324,7 +324,7 @@ TEST_CASE("an impostor is told nothing") {
 }
 
 TEST_CASE("a daemon of the user whom the rank names is trusted") {
-  if (::geteuid() != 0) return;  // only root can play two users
+  if (::geteuid() != 0) return;  // only root can act as two users
   FakeDaemon daemon;
   Peer peer;
   REQUIRE(daemon.belong_to(4711));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A rank whose job several cores of its daemon share.
+// A rank whose job is shared by several cores of its daemon.
 #include <sys/socket.h>
 
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr ipc::ChannelSizes kTwoCores{.slot_count = 16, .slot_bytes = 4096, .core_count = 2};
 
-/// What an honest daemon with two cores holds for one rank.
+/// What a correct daemon with two cores holds for one rank.
 struct TwoCores {
   FakeDaemon daemon;
   ipc::UniqueFd connection;
@@ -119,7 +119,7 @@ TEST_CASE("a daemon that announces other cores than it passes is refused") {
   CHECK(rank.attach(3, passed).status == GP_BROKEN);
   passed.pop_back();
   CHECK(rank.attach(2, passed).status == GP_BROKEN);
-  CHECK(rank.attach(1, passed).status == GP_BROKEN);  // the channel is of two
+  CHECK(rank.attach(1, passed).status == GP_BROKEN);  // the channel has two cores
   passed.push_back(rank.connection.get());
   CHECK(rank.attach(2, passed).status == GP_BROKEN);  // no doorbell
 }

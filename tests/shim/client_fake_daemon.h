@@ -25,9 +25,9 @@
 #include "tests/support/listen_as.h"
 #include "trainer-shim/client/client.h"
 
-/// A daemon's side of the control socket and of one channel, played by the test. Its thread exists
-/// only while gp_attach() waits for it; afterwards the test plays both sides in turn, so that
-/// nothing depends on timing.
+/// A test's stand-in for a daemon: it has the daemon's side of the control socket and of one
+/// channel. Its thread runs only while gp_attach() waits for it. Afterwards the test acts for both
+/// sides in turn, so that nothing depends on timing.
 namespace gradplane::test {
 
 class FakeDaemon {
@@ -56,7 +56,7 @@ class FakeDaemon {
     return ipc::UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
   void stop_listening() { listener_.reset(); }
-  /// From now on it is the server of another user.
+  /// From now on the socket appears to be another user's.
   bool belong_to(uid_t uid) const { return listen_as(uid, listener_.get()); }
 
  private:
@@ -88,7 +88,7 @@ inline void send(int connection, const protocol::DaemonMessage& message,
   send_text(connection, protocol::encode(message), fds);
 }
 
-/// The next message's text; "" at the end of the connection.
+/// The text of the next message; "" at the end of the connection.
 inline std::string receive_text(int connection) {
   std::string text(protocol::kMaxSocketMessageBytes + 1, '\0');
   const ssize_t got = ::recv(connection, text.data(), text.size(), 0);
@@ -105,7 +105,7 @@ Message receive(int connection) {
 
 inline constexpr ipc::ChannelSizes kSizes{.slot_count = 16, .slot_bytes = 4096};
 
-/// An honest daemon's holdings for one rank.
+/// What a correct daemon holds for one rank.
 struct Peer {
   ipc::UniqueFd connection;
   ipc::Channel channel{std::move(ipc::Channel::create(kSizes).value())};
@@ -132,7 +132,7 @@ inline protocol::Attached attached(const ipc::ChannelSizes& sizes = kSizes) {
   return {sizes.slot_count, sizes.slot_bytes, sizes.total_bytes()};
 }
 
-/// What gp_attach() gives while `script` plays the daemon for its connection.
+/// The result of gp_attach() while `script` answers its connection as the daemon.
 struct Attempt {
   int status = GP_OK;
   gp_session* session = nullptr;
@@ -158,7 +158,7 @@ inline Attempt attempt(FakeDaemon& daemon, const std::function<void(ipc::UniqueF
   return attempt(daemon, options_for(daemon), script);
 }
 
-/// The honest handshake.
+/// Accepts a rank, as a correct daemon does.
 inline void let_in(ipc::UniqueFd connection, Peer& peer) {
   receive<protocol::ClientHello>(connection.get());
   send(connection.get(), hello());
@@ -167,7 +167,7 @@ inline void let_in(ipc::UniqueFd connection, Peer& peer) {
   peer.connection = std::move(connection);
 }
 
-/// A rank that is attached, and its daemon.
+/// An attached rank and its daemon.
 struct AttachedRank {
   FakeDaemon daemon;
   Peer peer;

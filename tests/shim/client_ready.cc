@@ -58,7 +58,7 @@ TEST_CASE("a rank that joins a job that runs begins with the round that it is to
   CHECK(gp_next_round(rank.session) == 0xfffffffe);
   CHECK(rank.submit(0) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0xfffffffe) == GP_OK);
-  // Once it has begun, nothing moves it.
+  // Once rounds have begun, the first round does not change.
   send(connection, protocol::Ready{1, 2, 5});
   REQUIRE(wait_ready(rank.session, 1000).status == GP_OK);
   CHECK(rank.submit(0xffffffff) == GP_OK);
@@ -95,7 +95,7 @@ TEST_CASE("a rank tells how far its parameters are from the mean") {
   CHECK(drift.step == 7);
   CHECK(drift.distance == 0.125);
   CHECK(drift.norm == 2.5);
-  // Who does not read is not waited for.
+  // The rank does not wait for a daemon that does not read.
   for (int i = 0; i < 2000; ++i) REQUIRE(gp_report_drift(rank.session, 8, 1, 1) == GP_OK);
   gp_leave(rank.session);
   CHECK(gp_report_drift(rank.session, 8, 1, 1) != GP_OK);
@@ -166,7 +166,8 @@ TEST_CASE("a tensor's name that is no text is registered all the same") {
 TEST_CASE("a bucket of many tensors goes in parts, and none loses its name") {
   AttachedRank rank;
   std::string name;
-  std::size_t count = 0;  // so many fit into the socket while nobody reads
+  // so many registrations fit into the socket while the daemon does not read
+  std::size_t count = 0;
   SECTION("short names") {
     name = "layer4.0.conv2.weight";
     count = 1000;
@@ -213,7 +214,7 @@ TEST_CASE("a bucket that cannot be is refused, and the session goes on") {
   CHECK(refused(1, 7, {tensor}));
   CHECK(refused(1, 1, {}));
   CHECK(gp_register_bucket(rank.session, 1, 1, nullptr, 1) == GP_BAD_ARGUMENT);
-  CHECK(refused(1, 1, {{"a", 0, 1025}}));  // 4100 of 4096 bytes
+  CHECK(refused(1, 1, {{"a", 0, 1025}}));  // 4100 bytes in a slot of 4096
   CHECK(refused(1, 2, {{"a", 0, 513}}));
   CHECK(refused(1, 1, {{"a", 1024, 1}}));
   CHECK(refused(1, 1, {{"a", 1, UINT64_MAX}}));
@@ -222,7 +223,7 @@ TEST_CASE("a bucket that cannot be is refused, and the session goes on") {
   CHECK(refused(1, 1, {{"b", 5, 5}, {"a", 0, 5}}));
   CHECK(refused(1, 1, std::vector<gp_tensor>(kMaxTensorsPerBucket + 1, tensor)));
   CHECK(gp_register_bucket(rank.session, kMaxBuckets, 1, &tensor, 1) == GP_OK);
-  // Nothing of the others was told.
+  // The daemon has heard of none of the others.
   CHECK(receive<protocol::RegisterBucket>(rank.peer.connection.get()).bucket == kMaxBuckets);
 }
 

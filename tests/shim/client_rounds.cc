@@ -19,7 +19,7 @@ using namespace gradplane::test;
 
 namespace {
 
-constexpr std::uint16_t kWorld = 2;  // as options_for() says
+constexpr std::uint16_t kWorld = 2;  // as in options_for()
 constexpr auto kAllReduce = static_cast<std::uint8_t>(Operation::kAllReduce);
 constexpr auto kReduceScatter = static_cast<std::uint8_t>(Operation::kReduceScatter);
 constexpr auto kAllGather = static_cast<std::uint8_t>(Operation::kAllGather);
@@ -71,7 +71,7 @@ TEST_CASE("no more rounds are in flight than the oldest allows") {
   for (std::uint32_t round = 0; round < max_count; ++round) REQUIRE(rank.submit(round) == GP_OK);
   CHECK(rank.submit(max_count) == GP_FULL);
   gp_completion completion{};
-  REQUIRE(rank.peer.complete(1));  // not the oldest
+  REQUIRE(rank.peer.complete(1));  // not the oldest round
   REQUIRE(gp_poll(rank.session, &completion) == 1);
   CHECK(rank.submit(max_count) == GP_FULL);
   REQUIRE(rank.peer.complete(0));
@@ -83,9 +83,9 @@ TEST_CASE("no more rounds are in flight than the oldest allows") {
 
 TEST_CASE("a submission that the daemon would refuse is refused here") {
   AttachedRank rank;
-  CHECK(rank.submit(1) == GP_BAD_ARGUMENT);  // not the next
+  CHECK(rank.submit(1) == GP_BAD_ARGUMENT);  // not the next round
   CHECK(rank.submit(0, {0, 1, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {1025, 1, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);  // 4100 of 4096 bytes
+  CHECK(rank.submit(0, {1025, 1, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);  // 4100 bytes in a slot of 4096
   CHECK(rank.submit(0, {513, 2, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 0, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 7, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
@@ -97,10 +97,11 @@ TEST_CASE("a submission that the daemon would refuse is refused here") {
 }
 
 TEST_CASE("what does not fit the operation of a submission is refused here") {
-  AttachedRank rank;  // one of two
+  AttachedRank rank;  // one of two ranks
   CHECK(rank.submit(0, {8, 1, 0, 0, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 1, 6, 0, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 1, kAllReduce, 1, 0, 0}) == GP_BAD_ARGUMENT);  // it has no source
+  // all_reduce has no source
+  CHECK(rank.submit(0, {8, 1, kAllReduce, 1, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 1, kBroadcast, kWorld, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 1, kBroadcast, 0, 5, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {kWorld + 1, 1, kAllGather, 0, 0, 0}) == GP_BAD_ARGUMENT);  // unequal shards
@@ -119,7 +120,7 @@ TEST_CASE("only a sum is of a bucket, and what only copies reduces nothing") {
 
 TEST_CASE("an exchange is of a floating type and of a selection that the plan has") {
   AttachedRank rank;
-  CHECK(rank.submit(0, {8, 1, kExchange, 0, 0, 0}) == GP_BAD_ARGUMENT);  // the job has none
+  CHECK(rank.submit(0, {8, 1, kExchange, 0, 0, 0}) == GP_BAD_ARGUMENT);  // the job has no exchanges
   be_ready(rank, {.epoch = 1, .nodes = 2, .selections = 3});
   CHECK(rank.submit(0, {8, 1, kExchange, 3, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 5, kExchange, 0, 0, 0}) == GP_BAD_ARGUMENT);
@@ -188,8 +189,8 @@ TEST_CASE("a sleeping trainer is woken by a completion and by gp_wake") {
 
 TEST_CASE("no gp_wake is lost, whatever the trainer does at the time") {
   AttachedRank rank;
-  // A wait whose wake is lost lasts to its limit. On a machine that stands still meanwhile a few
-  // others do, too, so only many are a finding. They end the test early.
+  // If a wake is lost, the wait lasts until its limit. On a machine that is stopped meanwhile, a
+  // few other waits last as long. So only many of them are a failure, which ends the test early.
   constexpr std::uint32_t kLimitMs = 1000;
   constexpr int kTooMany = 20;
   std::atomic<int> lost{0};
@@ -199,13 +200,13 @@ TEST_CASE("no gp_wake is lost, whatever the trainer does at the time") {
     REQUIRE(gp_wait(rank.session, kLimitMs) == GP_OK);
     if (std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(kLimitMs)) ++lost;
   };
-  for (int i = 0; i < 100 && lost < kTooMany; ++i) {  // before the wait
+  for (int i = 0; i < 100 && lost < kTooMany; ++i) {  // wakes before the wait
     gp_wake(rank.session);
     wait();
   }
   constexpr int kWakes = 5000;
   std::atomic<int> seen{0};
-  std::thread waking([&] {  // about when it begins
+  std::thread waking([&] {  // wakes at about the beginning of the wait
     for (int i = 0; i < kWakes && lost < kTooMany; ++i) {
       while (seen != i && lost < kTooMany) std::this_thread::yield();
       gp_wake(rank.session);
@@ -270,7 +271,7 @@ TEST_CASE("a submission ring whose head cannot be ends the session") {
   AttachedRank rank;
   gp_completion completion{};
   int status = GP_OK;
-  // The head is looked at once the ring seems full, after as many rounds as it has entries.
+  // The client reads the head when the ring seems full, after as many rounds as it has entries.
   for (std::uint32_t round = 0; status == GP_OK && round < 100; ++round) {
     rank.peer.channel.submissions().head.store(0xdeadbeef);
     status = rank.submit(round);
@@ -329,7 +330,7 @@ TEST_CASE("who has left submits no more, and still gets what the daemon complete
   CHECK(completion.round == 1);
   CHECK(static_cast<const char*>(gp_round_memory(rank.session, 1))[7] == 7);
   CHECK(gp_poll(rank.session, &completion) == -GP_BROKEN);
-  gp_leave(rank.session);  // once more does nothing
+  gp_leave(rank.session);  // a second call does nothing
   gp_leave(nullptr);
 }
 

@@ -14,8 +14,8 @@ SMALL = {"bucket_cap_mb": 0.02}
 
 
 def bfloat16_hook():
-    """Gradients travel as bf16, which Gloo of PyTorch 1.13 refuses to sum. DDP takes its own hook
-    for that under this name only where NCCL is."""
+    """Compresses gradients to bf16, which Gloo of PyTorch 1.13 refuses to sum. DDP offers its own
+    hook for bf16 only in builds with NCCL."""
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
     start()
@@ -32,7 +32,7 @@ def bfloat16_hook():
 
 
 def joined():
-    """Ranks with data for different numbers of steps, until the last has none."""
+    """Ranks have data for different numbers of steps, and train until the last has none."""
     start()
     torch.manual_seed(1)
     model = DDP(Net(), **SMALL)
@@ -47,12 +47,12 @@ def joined():
             nn.functional.cross_entropy(model(x, True), y).backward()
             optimizer.step()
             steps += 1
-    # Those who had no data any more have the parameters of who trained last.
+    # Ranks that ran out of data have the parameters of the rank that trained last.
     say(steps=steps, bits=bits(*model.module.parameters()))
 
 
 def two_models():
-    """Two models that are trained by turns, as a generator and its discriminator."""
+    """Two models that are trained in turn, as a generator and its discriminator."""
     start()
     torch.manual_seed(1)
     models = [DDP(Net(), **SMALL) for _ in range(2)]

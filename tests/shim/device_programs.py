@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Programs whose tensors are on a GPU: CUDA's, or the simulated one in GP_TEST_GPU, which is late
-and forgets on purpose. Each says what it found, so that a run over Gloo alone can be compared."""
+"""Programs whose tensors are on a GPU: a CUDA device, or the simulated one in GP_TEST_GPU, which
+delays work and overwrites freed memory on purpose. Each prints its results, so that they can be
+compared with those of a run over Gloo alone."""
 
 import ctypes
 import os
@@ -10,7 +11,7 @@ import time
 
 SIMULATED = os.environ.get("GP_TEST_GPU")
 if SIMULATED:
-    ctypes.CDLL(SIMULATED)  # PyTorch 2.6 asks what GPUs there are when it is imported
+    ctypes.CDLL(SIMULATED)  # PyTorch 2.6 looks for GPUs when it is imported
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
@@ -29,17 +30,17 @@ class Simulated:
         return self._ops.on_gpu(host)
 
     def late(self, host, milliseconds=60):
-        """A tensor that is filled when the stream of this thread comes to it."""
+        """A tensor that the stream of this thread fills when it comes to that."""
         made = self._ops.on_gpu(torch.full_like(host, -1))
         self._ops.fill_later(made, float(host.flatten()[0]), milliseconds)
         return made
 
     def now(self, tensor):
-        """What is in its memory at this moment."""
+        """The content of the tensor's memory now."""
         return self._ops.peek(tensor)
 
     def read(self, tensor):
-        """What is in its memory after all that the stream of this thread has to do before."""
+        """The content of the tensor's memory after all queued work of this thread's stream."""
         return self._ops.read(tensor)
 
     def use_other_stream(self):
@@ -49,7 +50,7 @@ class Simulated:
         return self._ops.blocks_in_use()
 
     def hold(self):
-        """The stream of this thread goes no further until release()."""
+        """Stops the stream of this thread until release()."""
         self._ops.hold()
 
     def release(self):
@@ -66,7 +67,7 @@ class Cuda:
 
     def late(self, host, milliseconds=60):
         made = torch.full_like(host, -1, device="cuda")
-        torch.cuda._sleep(milliseconds * 1500000)  # cycles
+        torch.cuda._sleep(milliseconds * 1500000)  # in cycles
         made.fill_(host.flatten()[0])
         return made
 
@@ -108,7 +109,7 @@ def zeros(*sizes, dtype=torch.float32):
 
 
 def types():
-    """Every type and operation, of sizes that are no multiple of anything."""
+    """Every type and operation, with sizes that do not fill whole blocks."""
     begin()
     results = []
     for dtype in TYPES:
@@ -132,8 +133,8 @@ def types():
 
 
 def late():
-    """What the program has queued on the device comes before, what it queues after wait() comes
-    after, on whatever stream it works; several are in flight."""
+    """A collective comes after all that the program has queued on the device before, and before all
+    that it queues after wait(), on any stream. Several collectives are in flight."""
     begin()
     for turn in range(2):
         if turn == 1:
@@ -152,7 +153,7 @@ def late():
 
 
 def futures():
-    """Whoever is told by a future finds the results in memory, on whatever stream he works."""
+    """A callback of a future finds the results in memory, on any stream."""
     begin()
     gpu.use_other_stream()
     for late in (True, False):
@@ -170,8 +171,8 @@ def futures():
 
 
 def crowded():
-    """More collectives than a device has streams, of which all but the first wait for the program:
-    what belongs to the first does not wait for them."""
+    """More collectives are in flight than a device has streams. All but the first wait for the
+    program. The first must not wait for them."""
     begin()
     first = gpu.tensor(torch.full((3000,), float(RANK)))
     work = dist.all_reduce(first, async_op=True)
@@ -193,7 +194,7 @@ def crowded():
 
 
 def inference():
-    """Tensors that may be written to in inference mode alone."""
+    """Tensors that may be written only in inference mode."""
     begin()
     with torch.inference_mode():
         t = gpu.tensor(torch.full((3000,), float(RANK)))
@@ -211,7 +212,7 @@ def inference():
 
 
 def let_go():
-    """A tensor that the program lets go while it is copied."""
+    """The program frees a tensor while it is copied."""
     begin()
     for i in range(4):
         places = zeros(4000)
@@ -222,7 +223,7 @@ def let_go():
         for rank, place in enumerate(places):
             assert bool((place.cpu() == float(rank + i)).all()), (i, rank, place.cpu())
         del places, place, work
-    # What has been waited for keeps no memory of the device.
+    # A collective that was waited for keeps no memory on the device.
     before = gpu.blocks_in_use()
     t, places = gpu.tensor(torch.ones(100)), zeros(100)
     dist.all_gather(places, t)
@@ -233,7 +234,7 @@ def let_go():
 
 
 def shapes():
-    """Views: dense ones are carried, what has gaps goes to Gloo."""
+    """Views: those without gaps are carried, and those with gaps go to Gloo."""
     begin()
     turned = gpu.tensor((torch.arange(12.0) * (RANK + 1)).view(3, 4)).t()
     dist.all_reduce(turned)
@@ -247,7 +248,7 @@ def shapes():
 
 
 def scattered():
-    """Rows, a transposed input, an output that is a column, and what is late."""
+    """Rows, a transposed input, an output that is a column, and an input that is filled late."""
     begin()
     results = []
     for size in (1, 1000, 100003):
@@ -268,13 +269,13 @@ def scattered():
 
 
 def gaps():
-    """Of a view with gaps Gloo sums the run from its first element on, as long as the view has
-    elements, and writes back what is in the view."""
+    """For a view with gaps, Gloo sums as many consecutive elements from the view's first one as the
+    view has, and writes back those that are in the view."""
     begin()
     wide = gpu.tensor(torch.arange(40.0).view(4, 10) + RANK)
     dist.all_reduce(wide[:, ::3])
     say(bits=bits(wide.cpu()))
-    # Of a broadcast Gloo writes back what it has never read, beyond the run.
+    # Beyond that run, a broadcast writes back memory that Gloo has never read.
     own = torch.arange(40.0).view(4, 10) + 100 * RANK
     sent = gpu.tensor(own)
     dist.broadcast(sent[:, 1::2], WORLD - 1)
@@ -292,7 +293,7 @@ def left_open():
     begin()
     t = gpu.tensor(torch.full((1000,), float(RANK)))
     work = dist.all_reduce(t, async_op=True)
-    while not work.is_completed():  # wait() would free what it leaves
+    while not work.is_completed():  # wait() would free what this program leaves open
         time.sleep(0.001)
     group = dist.distributed_c10d._get_default_group()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
@@ -317,7 +318,7 @@ def train(model, device, steps=8):
 
 
 def ddp():
-    """Buckets of some kilobytes, so that several are in flight."""
+    """DDP with buckets of some kilobytes, so that several are in flight."""
     begin()
     model = torch.nn.parallel.DistributedDataParallel(model_on("cuda"), bucket_cap_mb=0.03)
     train(model, "cuda")
@@ -325,7 +326,7 @@ def ddp():
 
 
 def ddp_aside():
-    """On a stream that is not the default one."""
+    """DDP on another stream than the default one."""
     begin()
     with torch.cuda.stream(torch.cuda.Stream()):
         ddp()
@@ -341,12 +342,12 @@ def fsdp2():
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
     train(model, device)
-    # PyTorch 2.11 itself crashes where it gathers whole tensors of a GPU over Gloo.
+    # PyTorch 2.11 crashes when it gathers whole tensors on a GPU over Gloo.
     say(bits=bits(*(p.to_local().cpu() for p in model.parameters())))
 
 
 def averages():
-    """From 2.11 on Gloo divides."""
+    """Averages, which Gloo has from PyTorch 2.11 on."""
     begin()
     t = gpu.tensor(torch.full((1000,), RANK + 1.0))
     dist.all_reduce(t, op=dist.ReduceOp.AVG)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A program for torchrun, in whose first attempt rank 1 ends with an error after a sum."""
+"""A program for torchrun. In its first attempt rank 1 ends with an error after a sum."""
 
 import os
 import sys

@@ -23,7 +23,7 @@ std::vector<const void*> parameters(std::initializer_list<std::size_t> which) {
   return out;
 }
 
-/// A pass of one bucket, which ends so.
+/// A pass with one bucket, which ends as `end` says.
 void pass(ExchangeSchedule& schedule, const ExchangeSchedule::BucketEnd& end) {
   schedule.begin_bucket(parameters({0}));
   schedule.end_bucket(end);
@@ -42,11 +42,11 @@ TEST_CASE("a pass has every bucket once, in whatever order and however they are 
   CHECK(schedule.begin_bucket(parameters({4, 5})) == 0);
   CHECK(schedule.begin_bucket(parameters({2, 3})) == 0);
   CHECK(schedule.begin_bucket(parameters({0, 1})) == 0);
-  // DDP has cut its buckets anew.
+  // DDP has rearranged its buckets.
   CHECK(schedule.begin_bucket(parameters({0, 5, 4})) == 1);
   CHECK(schedule.begin_bucket(parameters({1, 2, 3})) == 1);
   CHECK(schedule.passes() == 2);
-  // One that ended with an error in the middle.
+  // A pass that ended with an error before its last bucket.
   CHECK(schedule.begin_bucket(parameters({0, 5, 4})) == 2);
   CHECK(schedule.begin_bucket(parameters({0, 5, 4})) == 3);
   CHECK(schedule.begin_bucket(parameters({1, 2, 3})) == 3);
@@ -62,7 +62,8 @@ TEST_CASE("parameters are averaged when the operator wants it, and only where gr
     CAPTURE(step);
     pass(other, exchanged(3));
     CHECK(other.take_due() == (step % 3 == 0 ? Due::kAverage : Due::kNothing));
-    CHECK(other.take_due() == Due::kNothing);  // another forward pass before the next backward one
+    // a second forward pass before the next backward pass
+    CHECK(other.take_due() == Due::kNothing);
   }
 }
 
@@ -80,7 +81,7 @@ TEST_CASE("replicas that are apart are averaged once when gradients are summed a
   for (const std::uint32_t average_every : {0U, 1000U}) {
     const ExchangeSchedule::BucketEnd both{
         .exchanged = true, .summed = true, .average_every = average_every};
-    // From a pass on; in the middle of a pass; in the middle of a bucket.
+    // Sums begin with a pass, or in the middle of a pass, or in the middle of a bucket.
     for (const auto& buckets :
          {std::vector{kSummed}, std::vector{exchanged(average_every), kSummed},
           std::vector{both}}) {
@@ -96,7 +97,7 @@ TEST_CASE("replicas that are apart are averaged once when gradients are summed a
         pass(schedule, kSummed);
         REQUIRE(schedule.take_due() == Due::kNothing);
       }
-      // The daemons are back. What was summed before is past.
+      // The daemons are back. Sums before that no longer matter.
       pass(schedule, exchanged(1000));
       CHECK(schedule.take_due() == Due::kNothing);
     }

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// A test double of trainer-shim/client/client.h: ranks of one host sum through a file that they all
-// map, without a daemon. GRADPLANE_SOCKET names a folder; removing the folder is the daemon's
-// absence, and a file `dead` in it is its death. GRADPLANE_TEST_FAKE scripts a failure, in all
-// ranks alike:
+// A test double of trainer-shim/client/client.h: the ranks of one host sum through a file that all
+// of them map, without a daemon. GRADPLANE_SOCKET names a folder. If it does not exist, there is no
+// daemon; if it has a file `dead`, the daemon has died. GRADPLANE_TEST_FAKE scripts a failure, the
+// same in all ranks:
 //   lose=R:K   the session of every rank ends at round R; of round R, K ranks still get the result,
 //              the highest first, so that the lowest lacks it; then the daemon takes no more jobs
 //   stall=R    round R and later never complete
 //   broken-garbage=R  the completion of round R names a round that was never submitted; then the
 //              daemon takes no more jobs
 //   refuse=K   rank K is refused
-//   slow=MS    every round takes so long
+//   slow=MS    every round takes MS milliseconds
 //   partial=K  every round of a bucket says that K of its blocks are partial
 //   first=R    the first round of every session is R
 //   absent=R:L the daemon of the highest rank dies at round R; the others complete rounds R to
 //              R + L - 1 without it, and then lose their sessions too
 //   behind=R:L the others complete rounds R to R + L - 1 without the highest rank, whose daemon
-//              lives: it gets their sums when it comes to them. The job fails when a rank leaves it
+//              lives: it gets their sums when it submits them. The job fails when a rank leaves it
 //   late=R     every rank gets the result of round R, the highest one only after all have left;
 //              then the sessions of all end
-// With GRADPLANE_TEST_SELECTIVE=S:E[:N] the job exchanges gradients by S selections, and averages
-// every E steps; ranks are told of a staleness of N. Each rank receives the update of one other; a
-// rank that is not in a round sends nothing. With GRADPLANE_TEST_DRIFT=PATH, rank R writes to
-// PATH.R what it tells of its drift. With GRADPLANE_TEST_BUCKETS=PATH, rank R writes to PATH.R the
-// tensors that it registers, and with GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and
-// submits: `registered`, `submitted` or, where it is no all_reduce, the operation's name, of an
-// exchange with its selection; then bucket, element type and elements.
+// With GRADPLANE_TEST_SELECTIVE=S:E[:N] the job exchanges gradients by S selections, averages every
+// E steps, and tells ranks the staleness bound N. Each rank receives the update of one other, and a
+// rank that is not in a round sends nothing. Rank R appends to PATH.R
+//   GRADPLANE_TEST_DRIFT=PATH        what it reports of its drift
+//   GRADPLANE_TEST_BUCKETS=PATH      the tensors that it registers
+//   GRADPLANE_TEST_SUBMISSIONS=PATH  `registered`, `submitted`, or the name of another operation,
+//              an exchange's with its selection; then bucket, element type and elements
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -63,17 +63,17 @@ constexpr std::size_t kSlotBytes = 65536;
 constexpr std::size_t kMaxWorld = 16;
 constexpr std::size_t kSlots = gradplane::kRoundSlots;
 
-/// What the ranks share. Zero when fresh.
+/// The memory that ranks share. It begins with zeros.
 struct Shared {
   std::atomic<std::uint32_t> joined;
   std::atomic<std::uint32_t> lost;
-  std::atomic<std::uint32_t> stopped;  // ranks that submit no more
+  std::atomic<std::uint32_t> stopped;  // number of ranks that submit no more
   std::atomic<std::uint32_t> left;
-  std::atomic<std::uint32_t> submitted[kMaxWorld];  // rounds, per rank, whatever their numbers
+  std::atomic<std::uint32_t> submitted[kMaxWorld];  // number of rounds, by rank
   alignas(64) std::byte contribution[kMaxWorld][kSlots][kSlotBytes];
 };
 
-/// The rank's file under the path that the variable names; nullptr when it names none.
+/// Opens the rank's file under the path in the variable; nullptr if there is no variable.
 std::FILE* open_log(const char* variable, std::uint32_t rank) {
   const char* path = std::getenv(variable);
   return path ? std::fopen((std::string(path) + "." + std::to_string(rank)).c_str(), "ae")
@@ -110,7 +110,7 @@ struct gp_session {
   std::uint32_t rank = 0;
   std::uint32_t world = 0;
   Script script;
-  std::uint32_t submitted = 0;  // rounds, whatever their numbers
+  std::uint32_t submitted = 0;  // submitted rounds, independent of their numbers
   std::uint32_t completed = 0;
   std::vector<InFlight> rounds{kSlots};
   std::vector<std::byte> arena;
@@ -128,7 +128,7 @@ int fail(gp_session* s, int status, const char* why) {
   return status;
 }
 
-/// How many ranks a round has: the lowest ones. Only sums are made without a rank.
+/// How many ranks take part in a round: the lowest ones. Only sums can lack ranks.
 std::uint32_t participants(const gp_session* s, std::uint32_t round) {
   const Script& script = s->script;
   if (!all_contribute(s->rounds[round % kSlots].operation)) return s->world;
@@ -137,7 +137,7 @@ std::uint32_t participants(const gp_session* s, std::uint32_t round) {
   return round >= script.absent_round || behind ? s->world - 1 : s->world;
 }
 
-/// All have left, so the last result of the highest rank can come.
+/// Whether all ranks have left, so that the last result of the highest rank can come.
 bool all_stopped(const gp_session* s) {
   return s->left && s->shared->stopped.load() == s->world;
 }
@@ -149,7 +149,7 @@ bool all_submitted(const gp_session* s, std::uint32_t round) {
   return true;
 }
 
-/// Whether the session of this rank is over before it gets the round.
+/// Whether this rank loses its session before it gets the round.
 bool loses(const gp_session* s, std::uint32_t round) {
   const Script& script = s->script;
   const bool gets_result = s->rank + script.lose_results >= s->world;
@@ -164,7 +164,7 @@ bool daemon_is_dead(const gp_session* s) {
   return access((s->folder + "/dead").c_str(), F_OK) == 0;
 }
 
-/// The script has been played: it shall not begin anew when the ranks come back.
+/// Ends the script, so that it does not begin again when the ranks come back.
 void take_no_more_jobs(const gp_session* s) {
   close(open((s->folder + "/closed").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 }
@@ -267,7 +267,7 @@ void gp_describe_wait(gp_session*, char* text, size_t text_bytes) {
 
 int gp_register_bucket(gp_session* s, uint32_t bucket, uint8_t type, const gp_tensor* tensors,
                        size_t count) {
-  // The client refuses these too.
+  // The real client refuses these, too.
   if (count == 0) return GP_BAD_ARGUMENT;
   if (std::any_of(tensors, tensors + count, [](const gp_tensor& t) { return t.elements == 0; }))
     return GP_BAD_ARGUMENT;
@@ -308,7 +308,7 @@ int gp_submit(gp_session* s, uint32_t number, const gp_statement* said) {
   return GP_OK;
 }
 
-/// Writes the result of a round into its slot; returns the contributors.
+/// Writes the result of a round into its slot, and returns the number of contributors.
 static std::uint32_t put_result(gp_session* s, std::uint32_t round) {
   const InFlight& done = s->rounds[round % kSlots];
   auto* out = static_cast<std::byte*>(gp_round_memory(s, round + s->script.first_round));

@@ -6,7 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// What the environment tells the fake client to do; fake_client.cc says what each means.
+/// The script of the fake client, which it reads from the environment. fake_client.cc explains its
+/// fields.
 namespace gradplane::test {
 
 struct Script {
@@ -17,7 +18,7 @@ struct Script {
   std::uint32_t refused_rank = UINT32_MAX;
   std::uint32_t slow_ms = 0;
   std::uint32_t partial_blocks = 0;
-  std::uint32_t first_round = 0;  // numbers wrap around
+  std::uint32_t first_round = 0;  // round numbers wrap around
   std::uint32_t absent_round = UINT32_MAX;
   std::uint32_t absent_lead = 0;
   std::uint32_t behind_round = UINT32_MAX;

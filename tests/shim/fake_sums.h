@@ -10,10 +10,10 @@
 #include "dataplane/model/operation.h"
 #include "tests/shim/reduced.h"
 
-/// The results of the fake client. Sums are in the order of the ranks.
+/// The results of the fake client. Sums add the ranks in ascending order.
 namespace gradplane::test {
 
-/// What a rank has said of a round.
+/// The statement of a round in flight.
 struct InFlight {
   std::uint32_t elements = 0;
   ElementType type = ElementType::kFloat32;
@@ -104,7 +104,7 @@ inline void sum_all(std::byte* out, const std::vector<const std::byte*>& inputs,
   }
 }
 
-/// The one rank whose update a rank receives in an exchange: with each selection another one.
+/// The only rank whose update a rank receives in an exchange. It differs between selections.
 inline std::size_t sender_to(std::size_t rank, std::size_t selection, std::size_t world) {
   return (rank + world - 1 - selection % (world - 1)) % world;
 }
@@ -136,7 +136,7 @@ inline void store(ElementType type, std::byte* at, double value) {
   }
 }
 
-/// The mean over `inputs` times the number of ranks.
+/// The mean over `inputs`, multiplied by the number of ranks.
 inline void exchange(std::byte* out, const std::vector<const std::byte*>& inputs, std::size_t world,
                      const InFlight& round) {
   for (std::size_t i = 0; i < round.elements; ++i) {
@@ -148,7 +148,8 @@ inline void exchange(std::byte* out, const std::vector<const std::byte*>& inputs
   }
 }
 
-/// What a rank finds in its slot. All ranks' slots are inputs where the operation only copies.
+/// Writes a rank's result into its slot. If the operation only copies, `inputs` are all ranks'
+/// slots.
 inline void make_result(std::byte* out, const std::vector<const std::byte*>& inputs,
                         const InFlight& round) {
   if (round.operation == Operation::kBroadcast) {
@@ -164,7 +165,7 @@ inline void make_result(std::byte* out, const std::vector<const std::byte*>& inp
   }
 }
 
-/// A reduce_scatter: the rank's shard of the sum, and the rest of the slot as it was submitted.
+/// Writes a rank's shard of a sum. The rest of the slot stays as it was submitted.
 inline void scatter(std::byte* out, const std::vector<const std::byte*>& inputs, InFlight round,
                     std::size_t rank, std::size_t world) {
   const std::size_t at = rank * (round.bytes() / world);

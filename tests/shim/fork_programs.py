@@ -14,7 +14,7 @@ def wait_for_child(pid):
 
 
 def own_group_after_fork():
-    """The parent warms a group up and destroys it. Its child is the rank of another job."""
+    """The parent uses a group and destroys it. Its child is a rank of another job."""
     start()
     dist.all_reduce(torch.ones(10))
     end()
@@ -22,7 +22,7 @@ def own_group_after_fork():
     if pid != 0:
         wait_for_child(pid)
         return
-    os.environ["RANK"] = str(100 + RANK)  # of its report
+    os.environ["RANK"] = str(100 + RANK)  # a rank of its own, which names its report
     dist.init_process_group("gloo", rank=RANK, world_size=WORLD,
                             init_method="file://" + os.environ["GP_TEST_RENDEZVOUS"])
     for i in range(5):
@@ -37,8 +37,8 @@ def own_group_after_fork():
 
 
 def parents_group_after_fork():
-    """A child uses the group of its parent, whose threads it has not got; so it does not wait. It
-    takes over GP_TEST_CHILD_REQUIRE as its own GRADPLANE_REQUIRE."""
+    """A child uses the group of its parent. It must not wait, because it does not have the parent's
+    threads. GP_TEST_CHILD_REQUIRE becomes the child's GRADPLANE_REQUIRE."""
     start()
     dist.all_reduce(torch.ones(10))
     pid = os.fork()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// A process group's session without any framework, over the fake client: what it carries, in which
-// order, and how the trainer learns of it. How it ends and recovers is in group_recovers.cc.
+// A process group's session without a framework, over the fake client: what it carries, in which
+// order, and how the trainer learns of results. group_recovers.cc has its end and its recovery.
 #include <pthread.h>
 
 #include <atomic>
@@ -35,7 +35,7 @@ std::uint64_t carried(Operation operation) {
   return shim::counters().carried_ops[static_cast<std::size_t>(operation) - 1];
 }
 
-/// Memory of a device: it comes in when the test says so, and its results go out.
+/// Memory of a device. It is copied in when the test says so. Then the result is copied out.
 class Device final : public shim::Staging {
  public:
   bool is_in() override {
@@ -57,7 +57,7 @@ class Device final : public shim::Staging {
   std::atomic<int> times_out{0};
   bool breaks = false;
   bool copies_by_itself = false;
-  std::string brought_out_by;  // a thread's name; once times_out is 1
+  std::string brought_out_by;  // the name of the thread that copied out; set when times_out is 1
 };
 
 shim::Collective sum_of(std::vector<std::uint32_t>& values) {

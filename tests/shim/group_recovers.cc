@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// A process group's session without any framework, over the fake client: ranks that fall back
-// together, repair what a lost session left behind, come back, and fail together.
+// A process group's session without a framework, over the fake client: ranks fall back together,
+// repair the state of a lost session, attach again, and fail together.
 #include <algorithm>
 #include <tuple>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kRoundElements = 65536 / sizeof(std::uint32_t);
 
-/// Of 4, 2 and 3 rounds for three ranks.
+/// Collectives that take 4, 2 and 3 rounds with three ranks.
 std::vector<Step> steps(std::uint32_t count) {
   std::vector<Step> all;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -38,8 +38,8 @@ std::uint64_t fallen_back() {
 }  // namespace
 
 TEST_CASE("a session that is lost at any place leaves every rank with the right results") {
-  // In the first round, inside each operation and at its end, with the result at no rank, at some
-  // and at all but one.
+  // Sessions are lost in the first round, inside each collective and at its end. No rank, some
+  // ranks, or all but one have the result.
   for (const auto& [round, results] : std::vector<std::pair<int, int>>{
            {0, 0}, {0, 1}, {2, 2}, {3, 1}, {4, 2}, {5, 0}, {6, 1}, {7, 2}, {20, 1}}) {
     CAPTURE(round, results);

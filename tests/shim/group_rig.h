@@ -26,13 +26,14 @@
 
 namespace gradplane::test {
 
-/// A test that waits so long has failed.
+/// A test that waits longer fails.
 inline constexpr std::chrono::seconds kPatience{60};
 
-/// What a trainer's program sees of one collective.
+/// A trainer's view of one collective.
 class Seen final : public shim::Completion {
  public:
-  /// `then` is a callback of the program, which runs before the collective is seen to be over.
+  /// `then` is a callback of the program. It runs before the program sees that the collective is
+  /// over.
   explicit Seen(std::function<void()> then = nullptr) : then_(std::move(then)) {}
 
   bool may_finish_in_place() override { return then_ == nullptr; }
@@ -44,7 +45,7 @@ class Seen final : public shim::Completion {
     ended_.notify_all();
   }
 
-  /// "" when it went well, or why it failed.
+  /// "" on success, or why the collective failed.
   std::string result() {
     std::unique_lock lock(mutex_);
     if (!ended_.wait_for(lock, kPatience, [this] { return times_ > 0; })) return "still waiting";
@@ -69,7 +70,7 @@ class Seen final : public shim::Completion {
   int times_ = 0;
 };
 
-/// The fake daemon's folder (fake_client.cc), and its script.
+/// The fake daemon's folder and script; see fake_client.cc.
 class FakeDaemon {
  public:
   explicit FakeDaemon(const std::string& script = "") {
@@ -84,7 +85,7 @@ class FakeDaemon {
   FakeDaemon& operator=(const FakeDaemon&) = delete;
 
   void die() { std::ofstream(folder_ + "/dead"); }
-  /// After its script has been played it takes jobs again.
+  /// Lets the daemon take jobs again after the end of its script.
   void take_jobs() { std::filesystem::remove(folder_ + "/closed"); }
 
   static void set(const char* variable, const std::string& value) {
@@ -95,8 +96,8 @@ class FakeDaemon {
   std::string folder_;
 };
 
-/// The ranks of one process group, each with a progress thread of its own. Counters are those of
-/// all ranks together.
+/// The ranks of one process group, each with its own progress thread. Counters are sums over all
+/// ranks.
 class RankGroup {
  public:
   struct Options {
@@ -124,7 +125,7 @@ class RankGroup {
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
 
-  /// The end of the trainer's group on all ranks.
+  /// Ends the group on all ranks, as the trainer does.
   void end() {
     for (const auto& session : sessions_) session->request_stop();
     for (const auto& session : sessions_) session->shut_down(0);
@@ -143,16 +144,16 @@ class RankGroup {
   std::vector<std::shared_ptr<shim::GroupSession>> sessions_;
 };
 
-/// One collective of all ranks: what each gives, and what all should have then.
+/// One collective of all ranks: each rank's input, and the result that all should have.
 struct Step {
   Operation operation = Operation::kAllReduce;
-  std::size_t elements = 1000;  // of 32-bit integers, of a shard
+  std::size_t elements = 1000;  // 32-bit integers in a shard
   std::uint32_t seed = 1;
   int source = 0;
   Reduction reduction = Reduction::kSum;
-  bool reuses_memory = false;  // what a rank gave is overwritten as soon as the rank has its result
+  bool reuses_memory = false;  // a rank's input is overwritten as soon as the rank has its result
 
-  /// What a rank gives at a place, counted over all shards where it gives more than one.
+  /// The input of a rank at place `i`, counted over all shards if it gives more than one.
   std::uint32_t given(int rank, std::size_t i) const {
     return seed * 1000003U + static_cast<std::uint32_t>(rank) * 7919U +
            static_cast<std::uint32_t>(i) * 31U;
@@ -170,7 +171,7 @@ struct Step {
     for (std::size_t i = 0; i < elements; ++i) values[begin + i] = given(rank, i);
     return values;
   }
-  /// Where the result of a rank lies: in what it gave, or elsewhere.
+  /// The result of a rank, whether it is in place or elsewhere.
   std::vector<std::uint32_t> expected(int own_rank, int ranks) const {
     if (operation == Operation::kReduceScatter) {
       std::vector<std::uint32_t> sums(elements);
@@ -197,7 +198,7 @@ struct Step {
   }
 };
 
-/// A step as one rank runs it.
+/// A step on one rank.
 class Run {
  public:
   Run(RankGroup& group, int rank, const Step& step, std::function<void()> then = nullptr)
@@ -209,7 +210,7 @@ class Run {
                                 std::make_shared<shim::HostMemory<decltype(values_)>>(values_));
   }
 
-  /// "" when the rank has the right result, or what it has instead.
+  /// "" if the rank has the right result, or what is wrong.
   std::string result() {
     const std::string failure = seen_->result();
     if (!failure.empty()) return failure;
@@ -242,7 +243,7 @@ class Run {
   const std::shared_ptr<Seen> seen_;
 };
 
-/// Runs steps on all ranks, all under way at once, and gives what each rank found.
+/// Runs steps on all ranks at the same time. Returns what result() says on each rank.
 inline std::vector<std::string> run_all(RankGroup& group, const std::vector<Step>& steps) {
   std::vector<std::unique_ptr<Run>> runs;
   for (const Step& step : steps) {

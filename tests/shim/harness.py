@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Starts the ranks of a torch program as real processes and collects what they say."""
+"""Starts the ranks of a torch program as processes and collects their output."""
 
 import contextlib
 import glob
@@ -17,8 +17,9 @@ import time
 
 from rank_starts import PYTHON, fork, may_be_forked
 
-# What a torch program may do, in one process, since importing torch takes most of a run.
-# wrong_input is last: now and then Gloo shows a failed operation to a barrier right behind it.
+# Torch programs that run one after the other in one process, because importing torch takes most of
+# a run. wrong_input is last, because Gloo sometimes shows a failed operation to a barrier right
+# after it.
 EXACT = ("dtypes+ops_and_shapes+barrier_implies_wait+asynchronous+forks+groups+copies+copied_views+"
          "mixture+refused_copies+wrong_input")
 
@@ -26,14 +27,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
 PRELOAD = os.environ.get("GP_TEST_PRELOAD", BUILD + "/trainer-shim/preload/libgradplane_preload.so")
 FAKE_ADAPTER_DIR = os.environ.get("GP_TEST_FAKE_ADAPTER_DIR", BUILD + "/tests/shim")
-# The name of an adapter's file has the version of its libtorch.
+# The name of an adapter's file contains the version of its libtorch.
 ADAPTER = os.path.basename("".join(glob.glob(FAKE_ADAPTER_DIR + "/libgradplane_torch_*.so")[:1]))
-TORCH = tuple(int(n) for n in re.findall(r"\d+", ADAPTER))  # its version: (2, 6)
+TORCH = tuple(int(n) for n in re.findall(r"\d+", ADAPTER))  # the version, such as (2, 6)
 SKIP = 77
 
 
 def exact_ops(world):
-    """How many of its operations are carried; of two ranks each half of `groups` is one rank."""
+    """The carried operations of EXACT. With two ranks, each half in `groups` is one rank."""
     return sum(exact_counts(world).values())
 
 
@@ -41,11 +42,11 @@ def exact_counts(world):
     counts = {"all_reduce": 25 + 10 + 20 + 40 + 9 + (16 if world >= 4 else 11) + 12 + 2,
               "broadcast": 1 + 36 + 4 + 13 + (world >= 4),
               "all_gather": 1 + 36 + 6 + 13 + 1 + (world >= 4)}
-    if TORCH >= (2, 6):  # it copies bf16 and bool, too, and has the forms with one tensor
+    if TORCH >= (2, 6):  # copies bf16 and bool, too, and has forms with one tensor
         counts["broadcast"] += 2
         counts["all_gather"] += 1
         counts["reduce_scatter"] = 1
-    if TORCH >= (2, 11):  # a mean, and a reduce_scatter of lists, which Gloo refused before
+    if TORCH >= (2, 11):  # has means, and a reduce_scatter of lists, which Gloo refused before
         counts["all_reduce"] += 1 + world
     return counts
 
@@ -59,7 +60,7 @@ def skip_without_torch():
 
 
 def free_port():
-    """Below the range of which the kernel gives ports to others, between now and its use."""
+    """A free port below the kernel's range of ephemeral ports, so no other process is given it."""
     while True:
         port = random.randrange(12000, 32000)
         with socket.socket() as s, contextlib.suppress(OSError):
@@ -68,7 +69,7 @@ def free_port():
 
 
 def copy_for_any_user(folder):
-    """Puts what a rank needs where a user can read it who may not read this checkout."""
+    """Copies a rank's files to where a user can read them who may not read this checkout."""
     os.chmod(folder, 0o755)
     build = os.path.dirname(os.path.dirname(PRELOAD))
     adapter = os.path.join(build, "torch", ADAPTER)
@@ -91,16 +92,16 @@ class Outcome:
 
     @property
     def said(self):
-        """The same, merged."""
+        """The same objects, merged into one."""
         return {key: value for one in self.all_said for key, value in one.items()}
 
 
 def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=120, args=(),
               user=None, here=HERE, source="rank_programs.py", forked=True):
-    """Runs PROGRAM of `source` on `world` ranks; one Outcome per rank.
+    """Runs PROGRAM of `source` on `world` ranks, and returns one Outcome for each rank.
 
-    Each rank is a process. Where it makes no difference to the rank, that is the child of a process
-    which has imported torch, unless `forked` is False.
+    Each rank is a process. Unless `forked` is False, it is forked from a process that has imported
+    torch, if that makes no difference to the rank.
     """
     port = free_port()
     processes = []
@@ -150,7 +151,7 @@ def expect_all_well(outcomes, what):
 
 
 class FakeDaemon:
-    """A folder in which the ranks of the fake client meet; see fake_client.cc."""
+    """A folder through which the ranks of the fake client communicate; see fake_client.cc."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="gp-fake-")
@@ -175,7 +176,7 @@ def reports(folder, world):
 
 
 def run_all(module):
-    """Runs every test_* function of a module; the exit code says whether all held. A test that
+    """Runs every test_* function of a module. The exit code says whether all passed. A test that
     cannot run here returns the reason."""
     skip_without_torch()
     chosen = sys.argv[1:]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Steps of a large model without the model: the sums of its gradients, all under way at once."""
+"""Steps of a large model without the model: the sums of its gradients, all in flight at
+once."""
 
 import os
 import sys
@@ -17,9 +18,9 @@ def resident_kib(process):
 
 
 def sums(tensor_count, elements, steps):
-    """Says how long each step took, what is resident after it, and how many elements of all sums
-    were wrong. Small integers, so every sum is exact; tensors and steps differ, so nothing can
-    change places."""
+    """Prints how long each step took, how much memory was resident after it, and how many elements
+    of all sums were wrong. Values are small integers, so every sum is exact. They differ between
+    tensors and steps, so exchanged results would show."""
     pattern = (torch.arange(elements, dtype=torch.float32) * 7) % 1009
     tensors = [torch.empty(elements) for _ in range(tensor_count)]
     seconds, own, daemon, wrong = [], [], [], 0
@@ -32,7 +33,7 @@ def sums(tensor_count, elements, steps):
             work.wait()
         seconds.append(time.perf_counter() - begin)
         for number, t in enumerate(tensors):
-            # In place, because a copy for the comparison would be resident, too.
+            # in place, because a copy would also be resident
             t.sub_(pattern, alpha=WORLD).sub_(WORLD * (number + step) + sum(range(WORLD)))
             wrong += int(t.count_nonzero())
         own.append(resident_kib("self"))

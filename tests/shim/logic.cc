@@ -158,7 +158,7 @@ TEST_CASE("a recovery repairs from the first round that some rank lacks") {
 TEST_CASE("a rank that lacks an exchange asks nobody") {
   SECTION("of an exchange each rank has its own") {
     std::vector<Statement> s = {at_round(5, 9, 0), at_round(7, 9, 0), at_round(6, 9, 0)};
-    for (Statement& one : s) one.exchanges = 0b1000;  // round 5
+    for (Statement& one : s) one.exchanges = 0b1000;  // of round 5
     const auto plan = plan_recovery(s);
     CHECK(plan.possible);
     CHECK(plan.first == 5);
@@ -176,7 +176,7 @@ TEST_CASE("a rank that lacks an exchange asks nobody") {
     const auto plan = plan_recovery(s);
     CHECK(plan.possible);
     CHECK(plan.holders == std::vector<int>(100, kEachItsOwn));
-    // But not the result of a sum.
+    // That does not hold for the result of a sum.
     s[0].exchanges = 0b0111;
     CHECK(!plan_recovery(s).possible);
     CHECK(plan_recovery(s).obstacle ==
@@ -233,7 +233,7 @@ TEST_CASE("the round window says which of its last rounds are exchanges") {
     window.submit(round);
     if (i == 6) CHECK(window.exchange_bits() == 0b1010);
   }
-  CHECK(window.exchange_bits() == (1 | 1 << 14));  // round 3 has left the window
+  CHECK(window.exchange_bits() == (1 | 1 << 14));  // round 3 is no longer in the window
 }
 
 TEST_CASE("the round window bounds how far a rank runs ahead of its first incomplete round") {
@@ -276,13 +276,13 @@ TEST_CASE("the round window goes across 2^32 as across any other number") {
     REQUIRE(window.next() == round);
     window.submit(round_of(collective, 0, 1));
     if (round < kWrap - 20 + 6) continue;
-    // Six rounds late, the newer of two first.
+    // Completes rounds six rounds late, and of each two the newer one first.
     const std::uint64_t late = (round - 6) ^ 1;
     REQUIRE(window.expand(static_cast<std::uint32_t>(late)) == late);
     REQUIRE(window.complete(late));
     REQUIRE(!window.complete(late));
     REQUIRE(window.find(late)->completed);
-    // What the daemon names a second time is not taken for a round of the next 2^32.
+    // A round that the daemon completes twice must not be taken for a round 2^32 later.
     REQUIRE(window.find(window.expand(static_cast<std::uint32_t>(round - 9))) == nullptr);
   }
   CHECK(window.first_incomplete() == kWrap + 14);
@@ -312,10 +312,10 @@ TEST_CASE("the window never exceeds what the arena keeps") {
 
 namespace {
 
-constexpr std::size_t kManyElements = 123457;  // eight rounds
+constexpr std::size_t kManyElements = 123457;  // takes eight rounds
 
-/// One of two ranks of a job whose rounds begin at `first_round`: sums `values`, and whether the
-/// carrier knows of every round by its number.
+/// Acts as one of two ranks of a job whose rounds begin at `first_round`, and sums `values`.
+/// Returns whether the carrier knew every round by its number.
 bool sum_as(std::uint32_t rank, std::uint64_t first_round, std::vector<float>& values) {
   for (std::size_t i = 0; i < kManyElements; ++i) {
     values.push_back(static_cast<float>(i % 1000 + rank));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A program of mpi4py that knows nothing of gradplane. Rank 0 prints what each rank has."""
+"""A program of mpi4py that does not know of gradplane. Rank 0 prints the results of all
+ranks."""
 
 import hashlib
 
@@ -39,7 +40,7 @@ world.Reduce_scatter_block(given, shard)
 said("shard", shard)
 world.Reduce_scatter_block(MPI.IN_PLACE, given)
 said("shard in place", given[:2000])
-# Objects are packed, and travel as MPI's own.
+# mpi4py pickles objects, and MPI carries them itself.
 lines.append(f"{rank} {world.allreduce(rank)} {world.bcast('x' if rank == 0 else None)}")
 for said_by_rank in world.gather(lines) or ():
     print("\n".join(said_by_rank))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// Programs of MPI in which calls of the ranks come in different orders: requests under way, many
-// communicators, messages beside collectives.
+// MPI programs in which ranks call in different orders: requests in flight, many communicators, and
+// messages beside collectives.
 #include <unistd.h>
 
 #include <array>
@@ -25,7 +25,7 @@ int copy_attribute(MPI_Comm, int, void*, void* value, void* to, int* flag) {
 
 }  // namespace
 
-/// Thirty all_reduces under way beside messages, and looked at in each way that MPI has.
+/// Thirty all_reduces in flight beside messages, whose requests end in each way that MPI has.
 void asynchronous() {
   constexpr int kCalls = 30;
   std::array<std::vector<float>, kCalls> values;
@@ -74,19 +74,21 @@ void asynchronous() {
   }
 }
 
-/// Twenty-one all_reduces: eleven on the world, five on each copy of it or part of one.
+/// Twenty-one all_reduces: eleven on the world, and five each on copies and on parts of it.
 void communicators() {
   int key = MPI_KEYVAL_INVALID;
   MPI_Comm_create_keyval(copy_attribute, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
   for (int turn = 0; turn < 5; ++turn) {
     MPI_Comm copy;
     MPI_Comm part;
-    // By turns, so that each gets what MPI called the other one before it was freed.
+    // Communicators are made in alternating order, so that each gets an old handle of the other
+    // kind.
     if (turn % 2 == 0) MPI_Comm_split(MPI_COMM_WORLD, own_rank / 2, -own_rank, &part);
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     if (turn % 2 == 1) MPI_Comm_split(MPI_COMM_WORLD, own_rank / 2, -own_rank, &part);
     MPI_Comm_set_attr(copy, key, &own_rank);
-    // One that waits for no other rank, and behind it messages that the other ranks wait for.
+    // A slow call that waits for no other rank comes first. Other ranks wait for the messages
+    // behind it.
     std::vector<double> slow(20000);
     for (int i = 0; i < 20000; ++i) {
       slow[static_cast<std::size_t>(i)] = given<double>(own_rank, i, turn);
@@ -120,7 +122,7 @@ void communicators() {
   MPI_Comm_free_keyval(&key);
 }
 
-/// A rank takes any message while a first collective is under way, of which it has begun its part.
+/// Rank 0 receives any message while the first collective is in flight, in which it takes part.
 void any_message() {
   std::array<float, 10> values{};
   values.fill(1);
@@ -133,7 +135,7 @@ void any_message() {
     expect(word == 42 && status.MPI_TAG == 5, "a message that is none of the program's");
   }
   if (own_rank == 1) {
-    usleep(200000);  // so that what else may come to rank 0 comes before
+    usleep(200000);  // so that anything else for rank 0 comes first
     const int word = 42;
     MPI_Send(&word, 1, MPI_INT, 0, 5, MPI_COMM_WORLD);
   }
@@ -158,7 +160,7 @@ void opposite() {
   expect(value == static_cast<float>(ranks), "the sum that was begun first");
 }
 
-/// A communicator is freed by one rank long before the others come to that.
+/// One rank frees a communicator long before the others do.
 void freed_early() {
   MPI_Comm copy;
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);

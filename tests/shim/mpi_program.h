@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// What programs of MPI in the tests check.
+// Checks for the MPI programs of the tests.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -30,7 +30,7 @@ inline void look_around() {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 }
 
-/// Small numbers, so that no order of a sum or a product rounds.
+/// A rank's input: small integers, so that sums and products are exact in any order.
 template <typename T>
 T given(int rank, int i, int salt) {
   return static_cast<T>((rank * 5 + i * 3 + salt) % 7 - 3);
@@ -43,7 +43,7 @@ T reduced(MPI_Op op, T a, T b) {
   return op == MPI_PROD ? static_cast<T>(a * b) : static_cast<T>(a + b);
 }
 
-/// What all ranks of a communicator of `size` have together.
+/// The reduction over all ranks of a communicator of `size`.
 template <typename T>
 T together(MPI_Op op, int size, int i, int salt) {
   T all = given<T>(0, i, salt);
@@ -51,10 +51,10 @@ T together(MPI_Op op, int size, int i, int salt) {
   return all;
 }
 
-/// Where a result lies in regard to what is given.
+/// Whether the result overwrites the input.
 enum class Place { kElsewhere, kInPlace };
 
-/// A rank of a communicator, and how many there are.
+/// A rank of a communicator, and the communicator's size.
 struct Member {
   int rank = 0;
   int size = 0;
@@ -103,7 +103,7 @@ void reduce_scatter(MPI_Comm comm, MPI_Datatype type, MPI_Op op, int count, Plac
   }
 }
 
-// Programs of mpi_orders.cc.
+// Programs in mpi_orders.cc.
 void asynchronous();
 void communicators();
 void any_message();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// Programs of MPI that know nothing of gradplane, as test_mpi.py starts them: mpi_programs PROGRAM.
-// One that finds a wrong result says so and ends with 1.
+// MPI programs that do not know of gradplane, as test_mpi.py starts them: mpi_programs PROGRAM. A
+// program that finds a wrong result prints that and ends with 1.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 template <typename T>
 void both(MPI_Comm comm, MPI_Datatype type, const std::vector<MPI_Op>& ops) {
   int salt = 0;
-  for (const int count : {1, 1000, 50001}) {  // the last is several rounds
+  for (const int count : {1, 1000, 50001}) {  // the last takes several rounds
     for (const MPI_Op op : ops) {
       for (const Place place : {Place::kElsewhere, Place::kInPlace}) {
         all_reduce<T>(comm, type, op, count, place, ++salt);
@@ -34,7 +34,7 @@ void both(MPI_Comm comm, MPI_Datatype type, const std::vector<MPI_Op>& ops) {
   }
 }
 
-/// Of each collective there are six calls for each operation, in each of seven types.
+/// Six calls of each collective for each operation, in each of seven types.
 void exact(MPI_Comm comm) {
   const std::vector<MPI_Op> all = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD};
   both<float>(comm, MPI_FLOAT, all);
@@ -52,7 +52,7 @@ void sum_of_largest(void* from, void* to, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) b[i] = std::max(a[i], b[i]) + 1;
 }
 
-/// Eight calls that MPI does itself, on all ranks alike.
+/// Eight calls that MPI does itself, the same on all ranks.
 void passed() {
   unsigned char bits = static_cast<unsigned char>(1U << own_rank);
   MPI_Allreduce(MPI_IN_PLACE, &bits, 1, MPI_UNSIGNED_CHAR, MPI_BOR, MPI_COMM_WORLD);
@@ -95,7 +95,7 @@ void passed() {
   MPI_Comm_free(&half);
 }
 
-/// Many small ones, during which a session may be lost.
+/// Many small collectives, during which a session may be lost.
 void many() {
   for (int i = 0; i < 40; ++i) {
     all_reduce<float>(MPI_COMM_WORLD, MPI_FLOAT, MPI_SUM, 30000, Place::kElsewhere, i);
@@ -111,7 +111,7 @@ void say_status(const char* what, int status) {
   std::printf("%s: %s\n", what, status == MPI_SUCCESS ? "no error" : text);
 }
 
-/// A program that looks at errors.
+/// A program that handles errors itself.
 void errors() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -125,7 +125,7 @@ void errors() {
   say_status("request", MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
-/// Sums on communicators with a name and without one.
+/// Sums on communicators with and without a name.
 void named() {
   MPI_Comm copy;
   MPI_Comm layers;
@@ -143,12 +143,12 @@ void named() {
   MPI_Comm_free(&copy);
 }
 
-/// One all_reduce, behind which nothing follows.
+/// A single all_reduce.
 void one() {
   all_reduce<float>(MPI_COMM_WORLD, MPI_FLOAT, MPI_SUM, 10, Place::kInPlace, 1);
 }
 
-/// A program that only has to do with other parts of MPI.
+/// A program that uses other parts of MPI only.
 void nothing() {
   MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -159,13 +159,13 @@ void fatal() {
   std::printf("it went on\n");
 }
 
-/// The last rank comes to the first collective long after the others.
+/// The last rank calls its first collective long after the others.
 void late() {
   if (own_rank + 1 == ranks) sleep(7);
   all_reduce<float>(MPI_COMM_WORLD, MPI_FLOAT, MPI_SUM, 10, Place::kInPlace, 1);
 }
 
-/// Sums until the file `end` is there, which rank 0 looks for.
+/// Sums until rank 0 sees that the file `end` exists.
 void sum_until(const char* end) {
   for (int turn = 0;; ++turn) {
     std::array<std::int64_t, 3> values = {own_rank, turn, 0};
@@ -174,7 +174,7 @@ void sum_until(const char* end) {
     expect(values[0] == ranks * (ranks - 1) / 2 && values[1] == std::int64_t{turn} * ranks,
            "a sum in turn " + std::to_string(turn));
     if (values[2] != 0) return;
-    usleep(1000);  // the processors have a daemon, too
+    usleep(1000);  // leaves CPU time for the daemon
   }
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Starts the ranks of a program of MPI as mpirun does, and collects what they say."""
+"""Starts the ranks of an MPI program with mpirun, and collects their output."""
 
 import os
 import shutil
@@ -13,13 +13,14 @@ from harness import PRELOAD, SKIP, expect, reports
 from waiting import wait_until
 
 LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpirun.mpich"}
-# mpi_programs, by MPI: "openmpi=PATH:mpich=PATH".
+# The path of mpi_programs for each MPI: "openmpi=PATH:mpich=PATH".
 PROGRAMS = dict(one.split("=") for one in os.environ["GP_TEST_MPI_PROGRAMS"].split(":"))
-EXACT = 7 * 4 * 3 * 2  # calls of each collective in `exact`: types, operations, sizes, places
+# calls of each collective in `exact`: types times operations times sizes times places
+EXACT = 7 * 4 * 3 * 2
 
 
 class Run:
-    """The ranks of one mpirun, from its start to its end."""
+    """One run of mpirun with its ranks."""
 
     def __init__(self, mpi, command, world, env, gradplane=True):
         launcher = [LAUNCHERS[mpi]]
@@ -79,7 +80,7 @@ class Run:
 
 
 def run_all(module):
-    """Runs every test_* function of a module with every MPI that is here."""
+    """Runs every test_* function of a module with every MPI that is installed."""
     found = [mpi for mpi in PROGRAMS if shutil.which(LAUNCHERS[mpi])]
     if not found:
         print("SKIP: no mpirun")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A program of PyTorch over its own `mpi` backend, which knows nothing of gradplane."""
+"""A program of PyTorch with PyTorch's own `mpi` backend. It does not know of gradplane."""
 
 import torch
 import torch.distributed as dist
@@ -17,7 +17,8 @@ for dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
 result = torch.full((1000,), float(rank))
 dist.all_reduce(result, op=dist.ReduceOp.MAX, async_op=True).wait()
 assert result.eq(size - 1).all()
-everyone = dist.new_group()  # PyTorch 2.6 hangs in new_group() of some ranks over MPI
+# with all ranks, because PyTorch 2.6 hangs in new_group() of some ranks over MPI
+everyone = dist.new_group()
 result = torch.ones(10)
 dist.all_reduce(result, group=everyone)
 assert result.eq(size).all()

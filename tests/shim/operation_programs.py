@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Programs that broadcast and gather, alone and beside all_reduce."""
+"""Programs with broadcasts and all_gathers, alone and beside all_reduce."""
 
 import hashlib
 import os
@@ -24,12 +24,12 @@ def numbers(size, rank, dtype):
 
 
 def zeros(*sizes, dtype=torch.float32):
-    """A place for what each rank gives."""
+    """A tensor for each rank's contribution."""
     return [torch.zeros(*sizes, dtype=dtype) for _ in range(WORLD)]
 
 
 def copies():
-    """Every type that Gloo copies, from each root; sizes that are no multiple of anything."""
+    """Every type that Gloo copies, from each root; sizes do not fill whole blocks."""
     start()
     for dtype in COPIED:
         for i, size in enumerate(SIZES):
@@ -40,7 +40,7 @@ def copies():
             dist.all_gather(gathered, numbers(size, RANK, dtype))
             for rank, part in enumerate(gathered):
                 assert torch.equal(part, numbers(size, rank, dtype)), (dtype, size, rank, part)
-    # The bits of numbers that are none survive.
+    # NaNs keep their bits.
     nan = torch.tensor([0x7fa00001, 0x7f800001 + RANK, -1], dtype=torch.int32).view(torch.float32)
     gathered = zeros(3)
     dist.all_gather(gathered, nan)
@@ -50,7 +50,8 @@ def copies():
 
 
 def copied_views():
-    """Views and shapes: a broadcast takes the run of a view, an all_gather its elements."""
+    """Views and shapes: a broadcast sends consecutive elements from a view's first one on, and an
+    all_gather sends the elements in the view."""
     start()
     results = []
     matrix = (torch.arange(12.0) + 100 * RANK).view(3, 4)
@@ -59,7 +60,8 @@ def copied_views():
     results.append(matrix)
     wide = (torch.arange(40.0) + 100 * RANK).view(4, 10)
     dist.broadcast(wide[1], 0)
-    dist.broadcast(wide[:, ::3], 0)  # of this one the run, not the elements
+    # Gloo broadcasts this view's run of memory, not only its elements
+    dist.broadcast(wide[:, ::3], 0)
     results.append(wide)
     one = torch.tensor(float(RANK))
     dist.broadcast(one, WORLD - 1)
@@ -82,7 +84,7 @@ def copied_views():
 
 
 def mixture():
-    """Many of each kind in flight, waited for in another order; futures, results, a barrier."""
+    """Many operations of each kind in flight; waits in another order, futures, and a barrier."""
     start()
     works, checks = [], []
     for i in range(12):
@@ -119,12 +121,12 @@ REDUCED = (torch.float32, torch.float64, torch.float16, torch.int32, torch.int64
 
 
 def signs(size, rank, dtype):
-    """Of which products stay exact in every type."""
+    """Values whose products are exact in every type."""
     return (((torch.arange(size) + rank) % 3 - 1) * 2).to(dtype)
 
 
 def reductions():
-    """The largest, the smallest and the product, of every type; zeros, and what is no number."""
+    """Maximum, minimum and product in every type, also of zeros and NaNs."""
     start()
     results = []
     for dtype in REDUCED:
@@ -162,7 +164,7 @@ def coalesced():
     places[0][2] = torch.zeros(2 * SIZES[2])[::2]
     dist.all_gather_coalesced(places, [numbers(size, RANK, torch.float32) for size in SIZES])
     twice, other = torch.ones(3) * RANK, torch.ones(2)
-    dist.all_reduce_coalesced([twice, twice])  # Gloo's
+    dist.all_reduce_coalesced([twice, twice])  # passes to Gloo
     dist.all_reduce_coalesced([other], op=dist.ReduceOp.MAX)
     errors = [error_of(lambda: dist.all_reduce_coalesced([torch.ones(2), torch.ones(2).int()])),
               error_of(lambda: dist.all_reduce_coalesced([torch.ones(2, requires_grad=True)]))]
@@ -172,7 +174,7 @@ def coalesced():
 
 
 def refused_copies():
-    """What Gloo says to what it does not copy, word by word."""
+    """Calls that Gloo refuses, with its exact error messages."""
     start()
     group = dist.distributed_c10d._get_default_group()
     wrong_root, wrong_place = dist.BroadcastOptions(), dist.BroadcastOptions()
@@ -192,7 +194,8 @@ def refused_copies():
         lambda: dist.all_gather(zeros(3), torch.zeros(3, 1)),
         lambda: group.allgather([zeros(3), zeros(3)], [torch.zeros(3)]).wait(),
         lambda: group.allgather([], []).wait(),
-        lambda: dist.all_gather([leaf, *zeros(2)[1:]], torch.ones(2)),  # carried, then refused
+        # carried, then PyTorch refuses
+        lambda: dist.all_gather([leaf, *zeros(2)[1:]], torch.ones(2)),
         lambda: dist._all_gather_base(torch.zeros(3 * WORLD), torch.zeros(3)),
         lambda: dist.reduce_scatter(torch.zeros(3), zeros(3)),
         lambda: dist._reduce_scatter_base(torch.zeros(3), torch.zeros(3 * WORLD)),
@@ -206,7 +209,7 @@ def refused_copies():
 
 
 def uneven():
-    """The ranks give different sizes: the call ends, with an error or not, and so does the rest."""
+    """Ranks call with different sizes. All calls must end, with an error or without."""
     start(seconds=5)
     size = int(sys.argv[2]) + RANK
     dist.broadcast(torch.zeros(4), 0)
@@ -217,7 +220,7 @@ def uneven():
 
 
 def small_net():
-    torch.manual_seed(RANK)  # DDP's start makes the replicas alike
+    torch.manual_seed(RANK)  # DDP makes the replicas equal at its start
     return nn.Sequential(nn.Linear(20, 300), nn.ReLU(), nn.BatchNorm1d(300), nn.Linear(300, 5))
 
 
@@ -227,7 +230,7 @@ def ddp_start():
 
 
 def zero_training():
-    """Each rank updates its part of the parameters, and broadcasts it."""
+    """Each rank updates its part of the parameters and broadcasts it."""
     start()
     out = {}
     for flat in (False, True):
@@ -252,7 +255,7 @@ KINDS = ("broadcast", "all_gather", "all_reduce")
 
 
 def mixed_step(step, digest, kinds):
-    """One operation of several rounds and a small one of each kind; results go into the digest."""
+    """A large operation of several rounds and a small one of each kind. Updates the digest."""
     works, results = [], []
     for size in (60001, 77):
         if "broadcast" in kinds:
@@ -281,7 +284,7 @@ def mixed_step(step, digest, kinds):
 
 
 def mixed_run():
-    """As many steps as the argument says, of the kinds that GP_TEST_KINDS names."""
+    """Runs as many steps as the argument says, with the kinds of operations in GP_TEST_KINDS."""
     kinds = os.environ.get("GP_TEST_KINDS", "+".join(KINDS)).split("+")
     start()
     digest = hashlib.sha256()

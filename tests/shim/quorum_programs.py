@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Process groups that are made anew when ranks come and go, as torchft makes them: one for each
-quorum, on a prefix of one store, without init_process_group()."""
+"""Process groups as torchft makes them, when ranks join and leave: one for each quorum, on a
+prefix of one store, without init_process_group()."""
 
 import datetime
 import gc
@@ -13,11 +13,11 @@ import torch.distributed as dist
 from rank_basics import RANK, WORLD, let_gloo_free, say, start
 
 TIMEOUT = datetime.timedelta(seconds=60)
-FIRST_QUORUMS = 6  # in which libraries make what they keep
+FIRST_QUORUMS = 6  # during which libraries allocate what they keep
 
 
 def held():
-    """What the process has open, runs and has mapped of shared memory."""
+    """The open files, threads and shared memory mappings of the process."""
     gc.collect()
     let_gloo_free()
     with open("/proc/self/maps", encoding="utf8") as f:
@@ -36,7 +36,7 @@ def train(store, number, ranks):
 
 
 def short_groups():
-    """Groups of the backend that is asked for: the threads of this process after each has ended."""
+    """Counts the threads of this process after the end of each of several groups."""
     start()
     threads = []
     for _ in range(5):
@@ -50,7 +50,7 @@ def short_groups():
 
 
 def quorums():
-    """Every other quorum lacks one rank, each in turn."""
+    """Each rank in turn is missing from every other quorum."""
     other = {} if torch.__version__ < "2" else {"use_libuv": False}
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), WORLD,
                           RANK == 0, TIMEOUT, **other)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What every program of a rank needs."""
+"""The functions that all programs of ranks share."""
 
 import datetime
 import hashlib
@@ -29,22 +29,22 @@ def bits(*tensors):
 
 def start(seconds=int(os.environ.get("GP_TEST_GROUP_SECONDS", "60"))):
     if dist.is_initialized():
-        return  # one of several programs in one process
+        return  # when several programs run in one process
     if BACKEND == "gradplane":
         import gradplane.torch  # noqa: F401
     dist.init_process_group(BACKEND, timeout=datetime.timedelta(seconds=seconds))
 
 
 def let_gloo_free():
-    """Gives Gloo's threads the time to free the tensors of their last works, for which they need
-    Python's lock. A thread that waits for it while Python ends is ended in a destructor, and the
-    process with it: in PyTorch itself, with gradplane and without."""
+    """Gives Gloo's threads time to free the tensors of their last works, for which they need
+    Python's lock. A thread that waits for the lock while Python ends is terminated in a
+    destructor, and that ends the process. PyTorch does so with gradplane and without."""
     time.sleep(0.2)
 
 
 def end():
-    """Destroys all groups. PyTorch 2.6 joins Gloo's threads while it holds Python's lock, and hangs
-    if one of them waits for it."""
+    """Destroys all groups. PyTorch 2.6 joins Gloo's threads while it holds Python's lock, and would
+    hang if one of them waited for the lock."""
     let_gloo_free()
     dist.destroy_process_group()
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Ordinary torch programs that know nothing of gradplane. Each runs as one rank and prints JSON."""
+"""Ordinary torch programs that do not know of gradplane. Each runs as one rank and prints
+JSON."""
 
 import atexit
 import ctypes
@@ -23,7 +24,7 @@ from waiting import wait_until
 
 
 def dtypes():
-    """Every carried type, several sizes; small integers, so that every sum is exact."""
+    """Every carried type in several sizes. Values are small integers, so every sum is exact."""
     start()
     out = {}
     for dtype in (torch.float32, torch.float64, torch.float16, torch.int32, torch.int64):
@@ -46,7 +47,7 @@ def bfloat16():
 
 
 def ops_and_shapes():
-    """Calls that pass through, between ones that may be carried."""
+    """Calls that pass through, between calls that may be carried."""
     start()
     results = []
     for op in (dist.ReduceOp.MAX, dist.ReduceOp.MIN, dist.ReduceOp.PRODUCT, dist.ReduceOp.SUM):
@@ -84,7 +85,7 @@ def ops_and_shapes():
 
 
 def wrong_input():
-    """What Gloo says to wrong input, word by word."""
+    """Wrong input, with Gloo's exact error messages."""
     start()
     group = dist.distributed_c10d._get_default_group()
     options = dist.AllreduceOptions()
@@ -105,7 +106,7 @@ def wrong_input():
 
 
 def asynchronous():
-    """Many in flight, waited for in another order; futures, callbacks, results."""
+    """Many operations in flight, with waits in another order, futures and callbacks."""
     start()
     tensors = [torch.full((1000 + 7 * i,), float(RANK + i)) for i in range(40)]
     works = [dist.all_reduce(t, async_op=True) for t in tensors]
@@ -150,7 +151,7 @@ def barrier_implies_wait():
 
 
 def groups():
-    """Sub-groups, overlapping groups, several groups in flight, groups that come and go."""
+    """Subgroups, overlapping groups, several groups at once, and groups that come and go."""
     start()
     halves = [dist.new_group(list(range(i, WORLD, 2))) for i in range(2)]
     everyone = dist.new_group(list(range(WORLD)))
@@ -169,7 +170,8 @@ def groups():
     assert float(results[2][0]) == sum(range(WORLD))
     own, parts = torch.full((10,), float(RANK)), [torch.zeros(10) for _ in same_half]
     dist.all_gather(parts, own, group=mine)
-    dist.broadcast(own, same_half[-1], group=mine)  # which is not its number in the group
+    # its rank in the world, which is not its rank in the group
+    dist.broadcast(own, same_half[-1], group=mine)
     assert [float(t[0]) for t in parts] == same_half and float(own[0]) == same_half[-1]
     dist.destroy_process_group(everyone)
     again = dist.new_group(list(range(WORLD)))
@@ -216,7 +218,7 @@ def train(wrap, steps=6, use_all=lambda step: True, accumulate=1):
 
 
 def ddp():
-    """DDP in its variants; the parameters of all replicas must have the same bits."""
+    """DDP in its variants. The parameters of all replicas must have the same bits."""
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     start()
     out = {}
@@ -258,7 +260,7 @@ def powersgd():
 
 
 def one_bucket():
-    """One small DDP step, for the names in the bucket."""
+    """Three small DDP steps, for the names in the bucket."""
     start()
     model = DDP(Net())
     for _ in range(3):
@@ -282,7 +284,7 @@ def late_peer():
 
 
 def peer_exits():
-    """Rank 1 leaves after the first all_reduce; rank 0 goes on."""
+    """Rank 1 leaves after the first all_reduce. Rank 0 continues."""
     start(seconds=5)
     t = torch.ones(10)
     dist.all_reduce(t)
@@ -292,9 +294,9 @@ def peer_exits():
 
 
 def peer_killed():
-    """Rank 1 is killed between two operations; the fake daemon does not even notice, or with the
-    argument `dead` it dies after it. Rank 1 must be gone by then, or it could still agree with the
-    others to go on over Gloo: its standard input tells the shell that it is."""
+    """Rank 1 is killed between two operations. The fake daemon does not notice that, or, with the
+    argument `dead`, dies afterwards. Rank 1 must be gone by then, or it could still agree with the
+    others to continue over Gloo. A shell sees by its standard input that rank 1 is gone."""
     start(seconds=5)
     t = torch.ones(10)
     dist.all_reduce(t)
@@ -308,7 +310,7 @@ def peer_killed():
 
 
 def repeat_failing():
-    """Says what each of several all_reduces does."""
+    """Prints the error of each of several all_reduces."""
     start(seconds=20)
     say(errors=[error_of(lambda: dist.all_reduce(torch.ones(10))) for _ in range(3)])
 
@@ -321,7 +323,7 @@ def repeat_failing_copies():
 
 
 def late_rank():
-    """The last rank comes when all others have said for whom they wait."""
+    """The last rank begins when all others have logged for whom they wait."""
     start()
     flags = [os.environ["GP_TEST_FOLDER"] + f"/said-{r}" for r in range(WORLD - 1)]
     if RANK == WORLD - 1:
@@ -359,7 +361,7 @@ def no_wait_exit():
 
 
 def exit_beside_a_result():
-    """The result comes while Python ends, to a tensor that nobody but the operation has."""
+    """The result arrives while Python ends. Only the operation still refers to the tensor."""
     start()
     flag = os.environ["GP_TEST_FOLDER"] + "/ends"
     if RANK == 1:
@@ -367,8 +369,8 @@ def exit_beside_a_result():
         dist.all_reduce(torch.ones(10))
         return
 
-    # Python's lock is held from before the result until Python ends: no code of Python's runs after
-    # the call of usleep() that would give it up.
+    # usleep() holds Python's lock from before the result until Python ends, because ctypes.PyDLL
+    # does not release it and no Python code runs afterwards.
     atexit._clear()
     atexit.register(ctypes.PyDLL(None).usleep, 500000)
     atexit.register(lambda: open(flag, "w").close())
@@ -381,7 +383,7 @@ def main():
         globals()[program]()
     if any(p in sys.argv[1] for p in ("asynchronous", "callback", "groups", "ddp", "powersgd",
                                          "mixture", "zero")):
-        # torch itself aborts when Python ends beside the tail of a callback.
+        # torch aborts when Python ends while a callback is still ending.
         end()
     elif "exit" not in sys.argv[1]:
         let_gloo_free()

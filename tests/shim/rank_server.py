@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Starts ranks as children of fork() that find torch imported: most of them run for less time than
-the import takes. Each message on the socket is a rank; the answer is its process id."""
+"""Forks ranks from a process that has imported torch, because most ranks run for less time
+than the import takes. Each message on the socket starts a rank. The answer is its process id."""
 
 import json
 import os
@@ -18,14 +18,15 @@ MOST_BYTES = 1 << 17
 
 
 def serve(server):
-    """Returns in a child, with what it shall run; ends with the last copy of the other socket."""
+    """Returns in each child, with the rank's request. Ends when the other side of the socket is
+    closed everywhere."""
     while True:
         message, fds, _, _ = socket.recv_fds(server, MOST_BYTES, 2)
         if not message:
             sys.exit(0)
         middle = os.fork()
         if middle == 0:
-            # The rank's parent ends, so the test takes its place: it asked to be given orphans.
+            # The rank's parent ends. The test becomes its parent, because it is a subreaper.
             if os.fork() != 0:
                 os._exit(0)
             server.send(str(os.getpid()).encode())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Starts processes for ranks: new ones, or children of a rank_server.py, which start sooner."""
+"""Starts processes for ranks: new ones, or children of a rank_server.py, which start
+sooner."""
 
 import ctypes
 import functools
@@ -11,17 +12,17 @@ import signal
 import socket
 import subprocess
 
-# Another one is for a PyTorch that Debian does not have.
+# Tests of a PyTorch that is not Debian's set another interpreter.
 PYTHON = os.environ.get("GP_TEST_PYTHON", "/usr/bin/python3")
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_CHILD_SUBREAPER = 36
-# What the shim and its fake client read when a group is made, or later. A rank whose environment
-# has others is a new process: they may be read when torch is loaded.
+# The shim and its fake client read these variables when a group is made, or later. A rank with
+# other variables of gradplane needs a new process, because they may be read when torch is loaded.
 READ_LATE = {"GRADPLANE_" + name for name in ("HEED_REDUCE_OP", "REPORT", "REQUIRE", "SOCKET")}
 
 
 class Child:
-    """A rank that rank_server.py has made a child of this process; as subprocess.Popen."""
+    """A rank that rank_server.py has made a child of this process. Used as subprocess.Popen."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -44,7 +45,7 @@ class Child:
 
 @functools.cache
 def server_of(preload, adapter_dir):
-    """The socket of a server whose torch was loaded with these."""
+    """The socket of a rank_server.py with this preload object and these adapters."""
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed: ranks would be orphans")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GRADPLANE_")}
@@ -61,7 +62,7 @@ def server_of(preload, adapter_dir):
 
 
 def may_be_forked(environment, adapter_dir):
-    """Whether nothing in it but the two arguments of server_of() matters when torch is loaded."""
+    """Whether only the arguments of server_of() matter in `environment` when torch is loaded."""
     if environment.get("GRADPLANE_ADAPTER_DIR", adapter_dir) != adapter_dir:
         return False
     late = READ_LATE | {"GRADPLANE_ADAPTER_DIR"}

@@ -13,8 +13,8 @@ from rank_basics import RANK, WORLD, bits, say, start
 
 
 def long_step(step, digest):
-    """Three small operations and one of several rounds; the sums go into the digest.
-    GP_TEST_ABSENT ranks may be missing in any sum."""
+    """Three small operations and one of several rounds. The digest gets the sums. From each of them
+    GP_TEST_ABSENT ranks may be missing."""
     least = WORLD - int(os.environ.get("GP_TEST_ABSENT", "0"))
     tensors = [torch.full((200 + 13 * i,), 1.0 / (3 + RANK + step + i)) for i in range(3)]
     tensors.append(torch.full((50000,), 1.0 / (7 + RANK + step)))
@@ -29,7 +29,7 @@ def long_step(step, digest):
 
 
 def long_run():
-    """As many steps as the argument says."""
+    """Runs as many steps as the argument says."""
     start()
     digest = hashlib.sha256()
     for step in range(int(sys.argv[2])):
@@ -38,16 +38,16 @@ def long_run():
 
 
 def carried_again():
-    """Whether the fake daemon has a job, as rank 0 sees it; on all ranks alike."""
+    """Whether rank 0 sees that the fake daemon has a job. The answer is the same on all ranks."""
     jobs = [n for n in os.listdir(os.environ["GRADPLANE_SOCKET"]) if n.startswith("job-")]
     seen = torch.tensor([len(jobs) if RANK == 0 else 0], dtype=torch.uint8)
-    dist.all_reduce(seen)  # passes through
+    dist.all_reduce(seen)  # passes through to Gloo
     return bool(seen[0])
 
 
 def daemon_returns():
-    """The fake daemon is dead for one step of 31. The program goes on until it is carried again,
-    in steps that take as many seconds as the argument says, and then for ten steps more."""
+    """The fake daemon is dead for one step of 31. The program continues until it is carried again,
+    and for ten more steps. A step takes as many seconds as the argument says."""
     pause = float(sys.argv[2])
     dead = os.path.join(os.environ["GRADPLANE_SOCKET"], "dead")
     start()

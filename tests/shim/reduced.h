@@ -9,8 +9,8 @@
 
 namespace gradplane::test {
 
-/// What should become of two contributions, without the kernels that tests judge by it. Bits of
-/// integers are signed, and wrap.
+/// The expected reduction of two contributions, computed without the kernels under test. `T` is
+/// signed for integers, whose sums and products wrap around.
 template <typename T>
 T reduced(T a, T b, Reduction reduction) {
   if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {

@@ -18,7 +18,7 @@ constexpr std::int64_t kUs = 1000;
 constexpr std::int64_t kMs = 1000 * kUs;
 constexpr std::int64_t kSecond = 1000 * kMs;
 
-/// Three ranks whose clocks have nothing in common, and a program that runs on them.
+/// A program on three ranks whose clocks are not related.
 struct Program {
   std::function<std::int64_t(std::uint64_t op)> op_ns;
   std::array<RetryPolicy, 3> ranks;
@@ -44,14 +44,14 @@ struct Program {
     for (std::size_t r = 0; r < ranks.size(); ++r) views[r] = ranks[r].view(clock(r));
     const bool retry = ranks[0].decide(views, clock(0));
     for (std::size_t r = 1; r < ranks.size(); ++r) {
-      // A macro for each of these millions would take longer than all else.
+      // One CHECK for each of these millions of decisions would take longer than the test.
       const bool alike = ranks[r].decide(views, clock(r)) == retry &&
                          ranks[r].checkpoint() == ranks[0].checkpoint();
       if (!alike) FAIL("the ranks decide differently");
     }
     return retry;
   }
-  /// Falls back, and goes on to the next attempt. The nanoseconds that it came after the fallback.
+  /// Falls back and runs until the next attempt. Returns the nanoseconds between them.
   std::int64_t time_to_retry() {
     const std::int64_t from = now_ns;
     fall_back();
@@ -99,7 +99,7 @@ TEST_CASE("every speed comes back in time") {
 }
 
 TEST_CASE("a program that works in bursts is not taken for a fast one") {
-  // Ten operations of a millisecond, then a step of a second without any.
+  // Ten operations of a millisecond, then a second without any.
   Program program{[](std::uint64_t op) { return op % 10 == 9 ? kSecond : kMs; }, {}};
   const std::int64_t time = program.time_to_retry();
   CHECK(time >= kFirstRetryNs);
@@ -167,7 +167,7 @@ TEST_CASE("a good session makes the next attempt early again") {
 TEST_CASE("the ranks wait for the one that wants to wait longest") {
   Program program = steady(kMs);
   program.fall_back();
-  program.ranks[1].fall_back(program.op, program.clock(1));  // this one has failed once more
+  program.ranks[1].fall_back(program.op, program.clock(1));  // this rank has failed once more
   program.run_ops(1);
   while (!program.all_decide()) program.run_ops(program.ranks[0].checkpoint() - program.op);
   CHECK((program.now_ns - 1000 * kSecond) / kSecond == 4);

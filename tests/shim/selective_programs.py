@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Ordinary DDP trainings. Where ranks exchange gradients, their replicas differ."""
+"""Ordinary DDP trainings. If ranks exchange gradients, their replicas differ."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ SMALL = {"bucket_cap_mb": 0.02}
 
 
 class Known(nn.Module):
-    """Its gradients are the numbers that it is called with, whatever its parameters are."""
+    """A model whose gradients are its inputs, whatever its parameters are."""
 
     def __init__(self):
         super().__init__()
@@ -33,7 +33,7 @@ class Known(nn.Module):
 
 
 def gradient(step, rank):
-    """One number for each parameter; few bits, so that all means of them are exact."""
+    """One number for each parameter. It has few bits, so that all means are exact."""
     return [float((step * 7 + rank * 3 + i) % 5 - 1) for i in range(5)]
 
 
@@ -46,7 +46,7 @@ def sender_to(rank, selection):
 
 
 class Predicted:
-    """The parameters of all ranks, as they must be."""
+    """The expected parameters of all ranks."""
 
     def __init__(self):
         self.values = [[0.0] * 5 for _ in range(WORLD)]
@@ -74,7 +74,8 @@ class Predicted:
 
 
 def known():
-    """After each step every rank has the parameters that the selections and averages give it."""
+    """Checks each rank's parameters after each step against those that follow from the selections
+    and averages."""
     start()
     model = DDP(Known(), **SMALL)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
@@ -95,8 +96,8 @@ def known():
 
 
 def known_long():
-    """The same training, in which a session may be lost. Then the replicas are alike again. With
-    `same`, all ranks have the same gradients at all times, and lose nothing of them."""
+    """The training of known(), but a session may be lost. Afterwards the replicas are equal again.
+    With `same`, all ranks have the same gradients at all times, so no gradient is lost."""
     start()
     own = (lambda step, rank: gradient(0, 0)) if "same" in sys.argv else gradient
     model = DDP(Known(), **SMALL)
@@ -108,7 +109,7 @@ def known_long():
         optimizer.step()
         update = mean([own(step, r) for r in range(WORLD)])
         exact = [a - b for a, b in zip(exact, update)]
-    model(own(0, RANK))  # an average may be due
+    model(own(0, RANK))  # an average may be due at its beginning
     off = max(float((p - want).abs().max()) for p, want in zip(model.parameters(), exact))
     say(bits=bits(*model.parameters()), off=off)
 
@@ -130,7 +131,7 @@ def net_steps(model, steps, accumulate=1, use_all=lambda step: True):
         loss(step).backward()
         optimizer.step()
         yield bits(*model.parameters())
-    loss(steps)  # a forward pass, at whose begin an average may be due
+    loss(steps)  # a forward pass, at whose beginning an average may be due
     yield bits(*model.parameters())
 
 
@@ -144,7 +145,8 @@ VARIANTS = {
 
 
 def variant():
-    """Six steps of DDP in one of its variants: the bits after each, and after a last forward."""
+    """Six steps of DDP in one of its variants. Prints the parameters' bits after each step, and
+    after a last forward pass."""
     start()
     options, more = VARIANTS[sys.argv[2]]
     torch.manual_seed(1)
@@ -153,7 +155,7 @@ def variant():
 
 
 def two_models():
-    """Two reducers of one group, by turns."""
+    """Two DDP reducers in one group, in turn."""
     start()
     torch.manual_seed(1)
     steps = zip(*(net_steps(DDP(Net()), 4) for _ in range(2)))
@@ -161,7 +163,7 @@ def two_models():
 
 
 def joined():
-    """The ranks have data for different numbers of steps."""
+    """Ranks have data for different numbers of steps."""
     start()
     model = DDP(Known())
     with model.join():
@@ -171,7 +173,7 @@ def joined():
 
 
 def retained():
-    """A graph that outlives an average can still be used. Each turn has two backward passes."""
+    """A graph from before an average can still be used. Each turn has two backward passes."""
     start()
     model = DDP(nn.Linear(4, 1))
     x = torch.ones(2, 4) * (RANK + 1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Programs whose ranks keep shards: reduce_scatter, FSDP, tensor parallel. PyTorch 2.6 or later."""
+"""Programs whose ranks keep shards: reduce_scatter, FSDP and tensor parallelism. They need PyTorch
+2.6 or later."""
 
 import os
 import sys
@@ -36,7 +37,7 @@ def reduce_scatters():
             dist.reduce_scatter_tensor(out, given)
             assert torch.equal(out, shard_of_sum(size, dtype)), (dtype, size, out)
             assert torch.equal(given, kept), "what a rank gives is only read"
-    # Rows, a transposed input, and an output that is a column.
+    # Rows of a matrix, a transposed input, and an output that is a column.
     given = numbers(6 * WORLD * 4, RANK, torch.float32).view(4, 6 * WORLD).t()
     columns = torch.zeros(6, 8)
     dist.reduce_scatter_tensor(columns[:, ::2], given)
@@ -74,7 +75,7 @@ def gathers_into_tensors():
 
 
 def means():
-    """What Gloo makes of AVG, or what was asked for."""
+    """AVG, of which Gloo may make a sum, or the mean that was asked for."""
     start()
     out = torch.zeros(4)
     dist.reduce_scatter_tensor(out, torch.full((4 * WORLD,), RANK + 1.0), op=dist.ReduceOp.AVG)
@@ -126,13 +127,13 @@ def tensor_parallel():
     whole = numbers(8 * 4 * WORLD, 0, torch.float32).view(4 * WORLD, 8)
     rows = distribute_tensor(whole, mesh, [Shard(0)])
     assert isinstance(rows, DTensor)
-    product = rows.t() @ rows  # a partial sum on each rank
+    product = rows.t() @ rows  # each rank has a partial sum
     scattered = product.redistribute(mesh, [Shard(0)])
     say(bits=bits(scattered.to_local(), product.full_tensor()))
 
 
 def scattered_run():
-    """Steps of three reduce_scatters each, of one and of four rounds, and an all_reduce."""
+    """Steps with three reduce_scatters of one or four rounds, and an all_reduce."""
     start()
     results = []
     for step in range(int(sys.argv[2])):

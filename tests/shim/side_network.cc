@@ -16,14 +16,14 @@ namespace gradplane::test {
 
 using shim::Collective;
 
-/// What one rank brings into an operation: its memory, by shard.
+/// A rank's part in an operation: its memory, by shard.
 struct SideNetwork::Part {
   std::vector<std::span<std::byte>> memory;
-  std::vector<std::byte> given;   // of all_gather(): what it gives
+  std::vector<std::byte> given;   // the rank's input of an all_gather
   std::span<std::byte> result{};  // of a reduce_scatter
 };
 
-/// One operation of all ranks.
+/// An operation of all ranks.
 struct SideNetwork::Operation {
   enum class Kind { kAllGather, kBroadcast, kSum, kGatherShards, kScatterSums };
   Kind kind = Kind::kAllGather;
@@ -45,8 +45,8 @@ struct SideNetwork::State {
   const int ranks;
   mutable std::mutex mutex;
   std::condition_variable ended;
-  std::map<std::uint64_t, std::shared_ptr<Operation>> open;  // by number
-  std::vector<std::uint64_t> next;                           // number, by rank
+  std::map<std::uint64_t, std::shared_ptr<Operation>> open;  // by number of the operation
+  std::vector<std::uint64_t> next;  // number of the next operation, by rank
   std::uint64_t collectives = 0;
   std::optional<int> lost;
   std::optional<int> garbled;

@@ -14,23 +14,24 @@
 
 namespace gradplane::test {
 
-/// A framework's collectives between ranks that are threads of this process. The n-th operation of
-/// each rank belongs to the n-th of the others, and is over for all when all have begun it. Sums
-/// are of 32-bit integers. Any thread.
+/// Stands in for a framework's collectives. Ranks are threads of this process. The n-th operations
+/// of all ranks belong together, and end when all ranks have begun theirs. Sums are of 32-bit
+/// integers. Functions may be called from any thread.
 class SideNetwork {
  public:
   SideNetwork(int ranks, std::chrono::milliseconds timeout);
 
-  /// Of one rank. The network must outlive it.
+  /// The side group of one rank. The network must outlive it.
   std::unique_ptr<shim::SideGroup> join(int rank, const shim::JobKey& key);
 
-  /// Operations of collectives (start()) that are over.
+  /// The number of collectives (start()) that have ended.
   std::uint64_t collectives() const;
 
-  /// As when the process of a rank dies: what waits for it fails everywhere, now and from now on.
+  /// Acts as if the rank's process had died: operations that need it fail everywhere, now and
+  /// later.
   void lose(int rank);
 
-  /// The statements that the rank hands over from now on are not of this version.
+  /// From now on the rank's statements have another version.
   void garble(int rank);
 
  private:

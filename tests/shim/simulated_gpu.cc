@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// A GPU that is none, for a libtorch without CUDA: memory, streams and events that behave as those
-// of CUDA do where it hurts. Each stream is a thread that works off its queue, late on purpose;
-// what is freed is overwritten, unless a stream was said to use it. So a collective that does not
-// wait for a copy, or that lets memory go too early, has wrong results here on every machine.
+// A simulated GPU for a libtorch without CUDA. Its memory, streams and events behave as CUDA's in
+// the respects that cause errors. Each stream is a thread that works through its queue, with delays
+// on purpose. Freed memory is overwritten, unless a stream was recorded as its user. So a
+// collective that does not wait for a copy, or frees memory too early, has wrong results on every
+// machine.
 #include <ATen/ATen.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/Allocator.h>
@@ -32,11 +33,11 @@ namespace {
 
 constexpr c10::DeviceType kGpu = c10::DeviceType::CUDA;
 constexpr c10::StreamId kDefaultStream = 0;
-constexpr c10::StreamId kPoolStreams = 8;  // after the default one
+constexpr c10::StreamId kPoolStreams = 8;  // besides the default stream
 constexpr auto kCopyTakes = std::chrono::milliseconds(3);
 constexpr int kPoison = 0xEE;
 
-/// Of an event: whether the stream has come to it.
+/// The flag of an event: whether the stream has reached it.
 class Flag {
  public:
   void raise() {
@@ -76,7 +77,7 @@ class Queue {
     tasks_.push_back(std::move(task));
     added_.notify_one();
   }
-  /// What is raised once all that is queued now is done.
+  /// A flag that is raised when all that is queued now is done.
   FlagPtr mark() {
     auto flag = std::make_shared<Flag>();
     add([flag] { flag->raise(); });
@@ -102,7 +103,7 @@ class Queue {
   bool has_thread_ = false;
 };
 
-/// These outlive static destruction, as their threads do.
+/// The queues are never destroyed, because their threads outlive static destruction.
 std::vector<Queue>& queues() {
   static auto* all = new std::vector<Queue>(1 + kPoolStreams);
   return *all;
@@ -157,7 +158,7 @@ class Memory final : public c10::Allocator {
     Block(void* of, std::size_t size) : data(of), bytes(size) {}
   };
 
-  /// In the order of the default stream, from which all of it comes here.
+  /// Frees memory in the order of the default stream, to which all memory belongs.
   static void free(void* context) {
     auto* block = static_cast<Block*>(context);
     --blocks_in_use;
@@ -251,7 +252,7 @@ at::Tensor as_strided(const at::Tensor& self, at::IntArrayRef sizes, at::IntArra
   return made;
 }
 
-/// The elements of a tensor, where the processor finds them. It does not own them.
+/// A tensor on the CPU with the same memory. It does not own the memory.
 at::Tensor plain(const at::Tensor& t) {
   if (t.device().is_cpu()) return t.detach();
   return at::from_blob(t.data_ptr(), t.sizes(), t.strides(), at::dtype(t.scalar_type()));
@@ -272,7 +273,7 @@ at::Tensor on_gpu(const at::Tensor& t) {
   return made.copy_(t);
 }
 
-/// The stream of this thread goes no further until release().
+/// Stops the stream of this thread until release().
 FlagPtr& gate() {
   static FlagPtr flag = std::make_shared<Flag>();
   return flag;
@@ -285,12 +286,12 @@ void release() {
   gate()->raise();
 }
 
-/// What lies in the memory now, whatever is queued.
+/// The content of the memory now, whatever is queued.
 at::Tensor peek(const at::Tensor& t) {
   return plain(t).clone();
 }
 
-/// What lies in the memory when the stream of this thread comes to it.
+/// The content of the memory when this thread's stream reaches this call.
 at::Tensor read(const at::Tensor& t) {
   at::Tensor found;
   queue_of(stream_of(current)).add([&found, from = plain(t)] { found = from.clone(); });
@@ -335,7 +336,7 @@ C10_REGISTER_GUARD_IMPL(CUDA, Guard);
 
 namespace at {
 
-/// libtorch finds it by this name.
+/// libtorch finds the class by this name.
 struct CUDAHooks final : CUDAHooksInterface {
   explicit CUDAHooks(CUDAHooksArgs) {}
   bool hasCUDA() const override { return true; }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A Slurm of one node for a test: munged, slurmctld and slurmd, in a folder of its own."""
+"""A Slurm cluster of one node for a test: munged, slurmctld and slurmd, in their own folder."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ from harness import expect, free_port
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sinfo")
 START_SECONDS = 30
-# The node's name is one that every host can resolve, because rank 0 listens there.
+# Every host must be able to resolve the node's name, because rank 0 listens there.
 CONFIG = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -45,7 +45,7 @@ def is_here():
 class Slurm:
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="gp-slurm-")
-        os.chmod(self.folder, 0o755)  # munged's socket is for everybody
+        os.chmod(self.folder, 0o755)  # all users must reach munged's socket
         for name in ("state", "spool"):
             os.mkdir(os.path.join(self.folder, name))
         config = self._write("slurm.conf", CONFIG.format(

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Programs that ask for the backend "gradplane" by its name, over the fake daemon, without a
-preloaded shim; and what comes of both at once."""
+"""Programs that ask for the backend "gradplane" by name, over the fake daemon: without a preloaded
+shim, and with one."""
 
 import os
 import shutil
@@ -16,14 +16,14 @@ BY_NAME = {"GP_TEST_BACKEND": "gradplane", "PYTHONPATH": PACKAGE}
 
 
 def said(outcomes):
-    """But for the name of the backend in an error of PyTorch's."""
+    """The output of all ranks. The backend's name in PyTorch's errors is replaced by Gloo's."""
     return [str(o.all_said).replace("ProcessGroup gradplane", "ProcessGroup gloo")
             for o in outcomes]  # fmt: skip
 
 
 def by_name(program, world=2, env=None, rank_env=None, args=(), falls_back=False,
             source="rank_programs.py"):
-    """The outcomes and the reports of all ranks."""
+    """Runs a program and returns the outcomes and the reports of all ranks."""
     with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
         own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"), **BY_NAME,
                          **(env or {}))  # fmt: skip
@@ -55,7 +55,7 @@ def test_training_is_carried_without_names():
     expect(len({str(o.all_said) for o in outcomes}) == 1, "replicas have the same bits", outcomes)
     for report in found:
         expect(report["carried"]["all_reduce"] > 0, str(report), outcomes)
-        # What DDP knows of its gradients is not heard of here, so every sum is exact.
+        # This backend does not learn what DDP knows of its gradients, so every sum is exact.
         expect(report["carried_buckets"] == 0, str(report), outcomes)
 
 
@@ -97,7 +97,7 @@ def test_disabled():
 def test_preloaded_as_well():
     outcomes, found = by_name("ddp", env={"LD_PRELOAD": PRELOAD})
     for report in found:
-        # Once, and with what the preloaded shim alone knows.
+        # Carried once, and with the bucket information that only the preloaded shim has.
         expect(report["carried_buckets"] > 0 and report["fallbacks"] == 0, str(report), outcomes)
         expect(report["passed"] == {}, str(report), outcomes)
 

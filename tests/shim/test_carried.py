@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Carried by a fake daemon: a program sees the sums, works and errors that it would see of Gloo."""
+"""Over a fake daemon, a program gets the same sums, works and errors as from Gloo."""
 
 import os
 import tempfile
@@ -13,7 +13,7 @@ FLOATING = {1, 2, 3, 4}  # dataplane/base/element_type.h
 
 def carried(program, world=2, env=None, args=(), rank_env=None, timeout=120,
             forked=True):
-    """Runs a program over the fake daemon; the outcomes and the reports of all ranks."""
+    """Runs a program over the fake daemon. Returns the outcomes and the reports of all ranks."""
     with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
         own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"), **(env or {}))
         outcomes = run_ranks(program, world, env=own, args=args, rank_env=rank_env, timeout=timeout,
@@ -40,11 +40,12 @@ def expect_as_gloo(program, world, counts, env=None, forked=True):
 def test_exact_programs():
     for world in (2, 4):
         for report in expect_as_gloo(EXACT, world, exact_counts(world), forked=world == 4):
-            # Of two ranks each half of `groups` is one rank.
+            # With two ranks, each half in `groups` is one rank.
             expect(report["passed_through"].get("one_rank", 0) == (7 if world == 2 else 0),
                    str(report))
             more = int(world == 2)
-            fewer = int(TORCH >= (2, 6))  # torch itself refuses some, and carries others
+            # PyTorch itself refuses some calls, and gradplane carries others
+            fewer = int(TORCH >= (2, 6))
             expect(report["passed"] == {"all_reduce": 7 + 5 * more - fewer,
                                         "broadcast": 8 + more - 4 * fewer,
                                         "all_gather": 7 + more - fewer}, str(report))
@@ -52,7 +53,7 @@ def test_exact_programs():
 
 
 def test_slow_completions():
-    # Each round takes its time, so that whoever does not wait is found out.
+    # Rounds are slow, so that a rank that does not wait has wrong results.
     expect_as_gloo("barrier_implies_wait+asynchronous+mixture", 2,
                    {"all_reduce": 72, "broadcast": 13, "all_gather": 13},
                    env={"GRADPLANE_TEST_FAKE": "slow=5"})
@@ -65,22 +66,22 @@ def test_bfloat16_is_carried():
 
 
 def test_largest_smallest_and_product():
-    # Of five types and five sizes, three at a time.
+    # Five types in five sizes, with three operations each.
     for world in (2, 3):
         for report in expect_as_gloo("reductions", world, {"all_reduce": 75}):
             expect(report["passed_through"] == {}, str(report))
 
 
 def test_several_tensors_in_one_call():
-    # At once, and with rounds that take their time, so that a wait for a part of them is found out.
+    # Once with fast and once with slow rounds, so that a wait for only some tensors is found.
     for world, script in ((2, ""), (3, "slow=5")):
         expect_as_gloo("coalesced", world, {"all_reduce": 13, "all_gather": 5},
                        env={"GRADPLANE_TEST_FAKE": script})
 
 
 def test_ddp_of_two_ranks_is_gloos():
-    # Of two ranks a + b has one rounding whatever the order, so even floats agree with Gloo's.
-    # DDP of PyTorch 2 makes two buckets of this model where the older one made one.
+    # With two ranks, a + b is rounded once in either order, so even floats are equal to Gloo's. DDP
+    # of PyTorch 2 makes two buckets of this model, and older ones make one.
     sums = 90 if TORCH >= (2, 6) else 55
     expect_as_gloo("ddp", 2, {"all_reduce": sums, "all_gather": 8, "broadcast": 134})
 
@@ -90,7 +91,8 @@ def test_start_of_ddp_is_carried():
     outcomes, found = carried("ddp_start", 3)
     expect(len({o.said["bits"] for o in plain + outcomes}) == 1, "rank 0's", plain + outcomes)
     for report in found:
-        # One that compares the parameters' number, then their shapes and the state of rank 0.
+        # The all_gather compares the number of parameters. The broadcasts send their shapes and
+        # rank 0's state.
         expect(report["carried"] == {"all_gather": 1, "broadcast": 3}, str(report), outcomes)
         expect(report["passed_through"] == {}, str(report), outcomes)
 
@@ -106,7 +108,7 @@ def test_ddp_keeps_replicas_alike():
     said = [o.all_said for o in outcomes]
     expect(all(s == said[0] for s in said), "the replicas have the same bits", outcomes)
     for report in found:
-        # The used-parameter maps, compressed buckets and the like are carried without a bucket.
+        # Maps of used parameters, compressed buckets and the like are carried without a bucket.
         expect(42 <= report["carried_buckets"] < report["carried_ops"], str(report), outcomes)
 
 
@@ -116,7 +118,7 @@ def test_under_torchs_own_wrapper():
 
 
 def submissions_of(folder, rank):
-    """What a rank registered and submitted: [(what, bucket, element type, elements)]."""
+    """A rank's registrations and submissions: [(what, bucket, element type, elements)]."""
     with open(os.path.join(folder, f"submissions.{rank}"), encoding="utf8") as f:
         lines = [line.split() for line in f]
     return [(what, *map(int, numbers)) for what, *numbers in lines]
@@ -134,7 +136,7 @@ def expect_ids_of_buckets_alone(submissions, report):
     submitted = [entry for entry in submissions if entry[0] == "submitted"]
     of_buckets = [entry for entry in submitted if entry[1]]
     expect(len(of_buckets) == report["carried_buckets"], f"{len(of_buckets)}, not {report}")
-    # Plain sums of the same types, and the maps in which DDP says what it has used.
+    # Sums without a bucket have the same types, or are the maps in which DDP marks used parameters.
     plain = {kind for _, bucket, kind, _ in submitted if bucket == 0}
     expect(FLOATING & plain and plain - FLOATING, f"other sums of types {plain}")
     return len(of_buckets)
@@ -154,7 +156,7 @@ def test_only_gradient_buckets_have_ids():
 
 
 def buckets_of(env):
-    """What each rank registered last for its one bucket: [(name, offset, elements)]."""
+    """By rank, the last registration of the only bucket: [(name, offset, elements)]."""
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "buckets")
         carried("one_bucket", env={"GRADPLANE_TEST_BUCKETS": log, **env})
@@ -181,7 +183,7 @@ DDPS_NAMES = {f"{layer}.{kind}" for kind in ("weight", "bias")
 
 
 def test_buckets_have_tensors():
-    # DDP of PyTorch 2 tells the names always.
+    # DDP of PyTorch 2 always gives names.
     expect_tensors(buckets_of({}), DDPS_NAMES if TORCH >= (2, 6) else
                    {f"param.{i}" for i in range(10)})
 
@@ -208,7 +210,7 @@ def test_peer_that_exits():
 
 def test_exit_with_work_in_flight():
     carried("no_wait_exit")
-    # A thread that frees a tensor of Python's while Python ends would end the process.
+    # If a thread freed a Python tensor while Python ends, the process would be terminated.
     with tempfile.TemporaryDirectory() as folder:
         carried("exit_beside_a_result", env={"GP_TEST_FOLDER": folder})
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """torch programs over the real daemon. Without GRADPLANE_TEST_SOCKET each test starts a daemon on
-the loopback port; with it, the tests that need not kill it use the one there (%r: the rank)."""
+the loopback port. With it, tests that do not kill the daemon use the one at that socket, in whose
+path %r stands for the rank."""
 
 import os
 import shutil
@@ -129,7 +130,7 @@ def test_exact_programs():
 def test_backend_by_name():
     package = os.path.join(BUILD_FOLDER, "trainer-shim", "backend")
     if GIVEN_SOCKET or not os.path.isdir(os.path.join(package, "gradplane")):
-        return  # a build without it
+        return  # this build has no Python module
     plain = run_ranks("dtypes+reductions", 3, preload=False)
     with Daemon() as daemon:
         outcomes, found = run(daemon.socket, "dtypes+reductions", 3, preload=False, forked=False,
@@ -150,14 +151,14 @@ def test_training():
 
 
 def test_training_under_bounds():
-    # On one host nothing is lost; a daemon that did not take every bucket that DDP makes, and makes
-    # again, would end the session.
+    # On one host nothing is lost. A daemon that refused one of the buckets that DDP makes, also
+    # when it rearranges them, would end the session.
     with Daemon("gather: {preset: ltp, strict_rounds: 0}\n") as daemon:
         outcomes, found = run(daemon.socket, "ddp+dtypes", 4)
         said = [o.all_said for o in outcomes]
         expect(all(s == said[0] for s in said), "the replicas have the same bits", outcomes)
         for report in found:
-            # PyTorch 2 makes more buckets of this model.
+            # DDP of PyTorch 2 makes more buckets of this model.
             buckets = 72 if TORCH >= (2, 0) else 42
             expect(report["carried_buckets"] == buckets, str(report), outcomes)
             expect(report["fallbacks"] == report["partial_rounds"] == 0, str(report), outcomes)
@@ -165,14 +166,14 @@ def test_training_under_bounds():
 
 def expect_survival(number, program="long_run", steps=5000, ops_a_step=4,
                     source="rank_programs.py", forked=True, **env):
-    """The daemon ends while ranks train, and another one starts in its place."""
+    """Kills or stops the daemon while ranks train, and starts another one in its place."""
     with Daemon() as daemon:
         def break_and_mend():
             daemon.wait_for("ready, 3 ranks", 1)
             time.sleep(1)
             daemon.kill(number)
             if number == signal.SIGSTOP:
-                time.sleep(7)  # longer than a daemon may show no sign of life
+                time.sleep(7)  # longer than a daemon's beat may stand still
                 daemon.kill()
             daemon.start()
 
@@ -228,7 +229,7 @@ def test_zero_redundancy_optimizer():
 
 
 def test_uneven_sizes_end():
-    # What Gloo makes of it: an error, or the end of the process. But nobody waits for ever.
+    # Gloo reports an error or ends the process. No rank may wait for ever.
     for size in (100, 2000000):
         with Daemon() as daemon:
             outcomes = run_ranks("uneven", 3, env={"GRADPLANE_SOCKET": daemon.socket},
@@ -243,7 +244,7 @@ def test_daemon_stopped():
 
 
 def test_daemon_stopped_in_a_group_of_little_patience():
-    # The group gives up after 4 s, so the ranks must find the daemon dead before that.
+    # The group's timeout is 4 s, so ranks must find out before that the daemon is dead.
     expect_survival(signal.SIGSTOP, GP_TEST_GROUP_SECONDS="4")
 
 
@@ -258,7 +259,7 @@ def test_ranks_say_for_whom_they_wait():
 
 
 def test_the_operator_forbids_a_fallback():
-    # Two daemons that do not know each other; one of them says ranks.require.
+    # Two daemons that do not know each other. One of them has ranks.require.
     with Daemon() as one, Daemon("ranks: {require: true}\n") as other:
         outcomes = run_ranks("repeat_failing", 2, env={"GRADPLANE_ATTACH_TIMEOUT_MS": "4000"},
                              rank_env={0: {"GRADPLANE_SOCKET": one.socket},
@@ -278,7 +279,7 @@ def test_the_operator_forbids_a_fallback_to_forked_ranks():
 
 
 def test_a_refused_rank_heeds_the_operator():
-    # The daemon takes no rank of another user, and its operator forbids to go on without it.
+    # The daemon refuses ranks of other users, and its operator forbids to go on without it.
     with Daemon("ranks: {require: true}\n") as daemon:
         env = {"GRADPLANE_SOCKET": daemon.socket, **copy_for_any_user(daemon.folder)}
         outcomes = run_ranks("repeat_failing", 2, env=env, user=NOBODY, here=daemon.folder)
@@ -296,14 +297,14 @@ def test_peer_killed():
 
 
 def test_a_rank_whose_daemon_is_another_one():
-    # Two daemons that do not know each other: no rank may wait for ever.
+    # Two daemons that do not know each other. No rank may wait for ever.
     with Daemon() as one, Daemon() as other:
         outcomes = run_ranks("bfloat16", 2, env={"GRADPLANE_ATTACH_TIMEOUT_MS": "2000"},
                              rank_env={0: {"GRADPLANE_SOCKET": one.socket},
                                        1: {"GRADPLANE_SOCKET": other.socket}})
         expect_all_well(outcomes, "two daemons")
         expect("goes through Gloo" in outcomes[0].err, "a fallback", outcomes)
-        # Gloo sums bf16 since PyTorch 2.
+        # Gloo sums bf16 from PyTorch 2 on.
         words = "" if TORCH >= (2, 0) else "Invalid scalar type"
         expect(words in outcomes[0].said["error"], "Gloo's own words", outcomes)
 

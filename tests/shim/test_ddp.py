@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Further programs of DDP: what their ranks have at the end, and that gradplane carried it."""
+"""Further DDP programs: their results are right, and gradplane carried them."""
 
 import os
 import tempfile
@@ -11,8 +11,8 @@ SOURCE = "ddp_programs.py"
 
 
 def carried(program, world, buckets=True):
-    """The outcomes and the reports; nothing passes, falls back or fails. `buckets` says whether
-    gradients are summed as such."""
+    """Runs a program, of which nothing may pass through, fall back or fail. `buckets`: whether
+    rounds are of registered buckets. Returns the outcomes and the reports."""
     with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
         env = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"))
         outcomes = run_ranks(program, world, env=env, source=SOURCE)
@@ -31,7 +31,7 @@ def expect_alike(outcomes):
 
 
 def expect_as_gloo(program):
-    """Of two ranks, whose sums have one rounding whatever the order."""
+    """Compares with Gloo on two ranks, whose sums are rounded once in either order."""
     plain = run_ranks(program, 2, preload=False, source=SOURCE)
     outcomes, found = carried(program, 2)
     expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
@@ -41,7 +41,7 @@ def expect_as_gloo(program):
 
 def test_bfloat16_hook():
     for world in (2, 4):
-        # What is summed is a tensor of the hook's, and none of DDP's buckets.
+        # The hook sums a tensor of its own, which is not one of DDP's buckets.
         outcomes, found = carried("bfloat16_hook", world, buckets=False)
         expect_alike(outcomes)
         for report in found:

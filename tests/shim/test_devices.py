@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Tensors on a GPU, over the real daemon: on the simulated one of GP_TEST_GPU, or, without it, on
-that of this machine."""
+"""Tensors on a GPU, over the real daemon. The GPU is the simulated one in GP_TEST_GPU, or else that
+of this machine."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from test_daemon import Daemon, expect_survival, run
 
 SOURCE = "device_programs.py"
 SIMULATED = os.environ.get("GP_TEST_GPU")
-# Of one rank, by device_programs.types() and by views.
+# For one rank: the operations of device_programs.types(), and those of its views.
 IN_TYPES = {"all_reduce": 2 * 5 * 3, "broadcast": 5 * 3, "all_gather": 5 * 3}
 IN_SHAPES = {"all_reduce": 2, "broadcast": 1, "all_gather": 1}
 
@@ -28,7 +28,7 @@ def skip_without_gpu():
         sys.exit(SKIP)
 
 
-# A child of a process that has imported PyTorch 2.6 cannot add a GPU.
+# A process that has already imported PyTorch 2.6 cannot add a GPU, so ranks are not forked then.
 FORKED = {"source": SOURCE, "forked": not SIMULATED or TORCH < (2, 0)}
 
 
@@ -141,7 +141,7 @@ def test_fsdp2():
 
 
 def test_daemon_killed():
-    steps = 1000 if SIMULATED else 30000  # some seconds of a GPU
+    steps = 1000 if SIMULATED else 30000  # some seconds on a real GPU
     expect_survival(signal.SIGKILL, steps=steps, ops_a_step=1, **FORKED)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""An adapter by `gradplane build-adapter`, and the module by pip from the sdist: both are built for
-the PyTorch that is here, and carry."""
+"""Builds an adapter with `gradplane build-adapter`, and the Python module from the sdist with pip,
+both for the installed PyTorch. Both must carry collectives."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from test_daemon import BUILD_FOLDER, Daemon
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD_SECONDS = 900
-# The second build has most of the first one's objects.
+# The second build makes mostly the same object files as the first.
 COMPILER = {**os.environ, "CCACHE_NOHASHDIR": "1",
             **({"CXX": "ccache c++"} if shutil.which("ccache") else {})}  # fmt: skip
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Without a daemon everything is as without gradplane, and one line says so."""
+"""Without a daemon everything works as without gradplane, and one line says that."""
 
 import json
 import os

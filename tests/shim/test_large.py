@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Steps of a large model over one real daemon: 1 GB of gradients, and 10 000 tensors, all under way
-at once. The sums are exact, and no step leaves anything in memory. By hand it says how long a step
-took, and what was resident."""
+"""Steps of a large model over one real daemon: 1 GB of gradients, and 10 000 tensors, all in flight
+at once. The sums must be exact, and no step may leak memory. Run by hand, it prints how long a step
+took and how much memory was resident."""
 
 import os
 import sys
@@ -12,8 +12,8 @@ from test_daemon import Daemon, run
 
 WORLD = 2
 STEPS = int(os.environ.get("GP_TEST_STEPS", "4"))
-NEEDED_KIB = 5 << 20  # two ranks with the gradients, torch and a pattern each, and room for others
-# Allocators keep some pages or give some back from one step to the next.
+NEEDED_KIB = 5 << 20  # two ranks, each with gradients, torch and a pattern, and a reserve
+# Allocators keep or return some pages from one step to the next.
 SLACK_KIB = 4 << 10
 
 
@@ -46,7 +46,7 @@ def expect_large_steps(tensors, elements):
 
 
 def test_a_gigabyte_of_gradients():
-    expect_large_steps(tensors=40, elements=(25 << 20) // 4)  # DDP's default buckets
+    expect_large_steps(tensors=40, elements=(25 << 20) // 4)  # the default size of DDP's buckets
 
 
 def test_ten_thousand_tensors():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Ranks that others start: Open MPI's and MPICH's mpirun, Slurm, torchrun."""
+"""Ranks that a launcher starts: Open MPI's and MPICH's mpirun, Slurm, torchrun."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def launched(command, folder, **env):
 
 
 def expect_ranks_of(launcher, starts, **env):
-    """`starts` begins three ranks."""
+    """Runs a program on three ranks. `starts` is the launcher's command."""
     world = 3
     with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
         launched([*starts, "-n", str(world), GRADPLANE, "run", "--launcher", launcher, "--require",
@@ -59,7 +59,7 @@ def test_srun_of_slurm():
 
 
 def test_torchrun_restarts_a_rank():
-    """One rank ends with an error. The agent starts all again, and they are carried again."""
+    """One rank ends with an error. The agent restarts all ranks, which are carried again."""
     if TORCH < (2, 0):
         return "Debian 12's torchrun starts no ranks under its Python"
     with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def test_torchrun_restarts_a_rank():
              "1", "--rdzv-backend", "c10d", "--rdzv-conf", "store_type=file", "--rdzv-endpoint",
              meeting, "--local-addr", "127.0.0.1", os.path.join(HERE, "elastic_program.py")],
             folder,
-            # Debian's PyTorch is without libuv, which the agent's own TCPStore would want.
+            # Debian's PyTorch lacks libuv, which the agent's own TCPStore would need.
             TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1",
         )  # fmt: skip
         found = reports(folder, 2)

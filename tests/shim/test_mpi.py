@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Programs of MPI under the preload object: what is carried, what passes, and what falls back.
+"""MPI programs with the preload object: what is carried, passes through, or falls back.
 
 Each test runs with every MPI that was found at build time, and over the fake client.
 """
@@ -17,7 +17,7 @@ PYTHON = "/usr/bin/python3"
 
 
 def run(mpi, program, world=3, env=None, args=(), **more):
-    """Over a fake daemon of its own, unless `env` names another."""
+    """Runs a program over its own fake daemon, unless `env` names another daemon."""
     with FakeDaemon() as daemon:
         command = [PROGRAMS[mpi], program, *args]
         return Run(mpi, command, world, daemon.env(**(env or {})), **more).finish()
@@ -50,7 +50,7 @@ def test_requests(mpi):
 
 
 def test_communicators(mpi):
-    # Of three ranks, the last is alone in its part.
+    # With three ranks, the last one is alone in its part.
     done = run(mpi, "communicators", 4)
     done.expect_carried(all_reduce=5 + 5 + 11)
     done = run(mpi, "communicators", 3)
@@ -101,7 +101,8 @@ def test_sums_that_are_gradients(mpi):
         done.expect_carried(all_reduce=10)
         for rank in range(2):
             with open(f"{folder}/buckets.{rank}", encoding="utf8") as f:
-                # In sessions of their own, of which each has its first bucket.
+                # The communicators have separate sessions, and each bucket is the first of its
+                # session.
                 done.expect(sorted(f.read().splitlines()) == ["1 MPI_COMM_WORLD 0 3000",
                                                               "1 layers 0 500"], "by name")
     for report in done.reports:
@@ -127,7 +128,7 @@ def test_lost_sessions(mpi):
 
 
 def test_a_session_that_is_lost_behind_the_last_result(mpi):
-    """The rank that has its result is in MPI_Finalize when another one needs it."""
+    """The rank that has the result is in MPI_Finalize when another rank needs the result."""
     done = run(mpi, "one", 3, env={"GRADPLANE_TEST_FAKE": "lose=0:1"})
     done.expect_well()
     recovered = sorted(report["recovered_rounds"] for report in done.reports)
@@ -144,7 +145,7 @@ def test_communicators_in_any_order(mpi):
 
 
 def test_a_rank_without_gradplane(mpi):
-    """It is not waited for for ever."""
+    """The other ranks must not wait for ever for a rank without gradplane."""
     rank = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}[mpi]
     script = f'[ ${rank} = 1 ] && unset LD_PRELOAD; exec {PROGRAMS[mpi]} late'
     with FakeDaemon() as daemon:
@@ -183,7 +184,7 @@ def test_a_late_rank(mpi):
 
 def test_python(mpi):
     if mpi != "openmpi":
-        return  # Debian's mpi4py is made for Open MPI
+        return  # Debian's mpi4py needs Open MPI
     probe = subprocess.run([PYTHON, "-c", "import mpi4py"], check=False, capture_output=True)
     expect(probe.returncode == 0, "python3-mpi4py is installed")
     with FakeDaemon() as daemon:
@@ -195,7 +196,7 @@ def test_python(mpi):
 
 
 def test_torchs_own_backend(mpi):
-    """PyTorch calls MPI from a thread of its own, and asks for less threads than it needs."""
+    """PyTorch calls MPI from its own thread, and asks MPI for less thread support than it needs."""
     code = "import torch.distributed as d; assert d.is_mpi_available()"
     probe = subprocess.run([PYTHON, "-c", code], check=False, capture_output=True)
     if mpi != "openmpi" or probe.returncode != 0:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Programs of MPI over gradplaned, on its loopback port."""
+"""MPI programs over gradplaned, on its loopback port."""
 
 import os
 import tempfile

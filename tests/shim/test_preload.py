@@ -27,7 +27,7 @@ def run(command, preload=PRELOAD, **env):
 
 
 def expect_same(command, **env):
-    """Same output, same exit code, not a word more, with and without the object."""
+    """Checks that output and exit code are the same with and without the preload object."""
     others = {k: v for k, v in env.items() if not k.startswith("GRADPLANE_")}
     plain, ours = run(command, preload=None, **others), run(command, **env)
     seen = [(done.returncode, done.stdout, done.stderr) for done in (plain, ours)]
@@ -58,7 +58,8 @@ def test_needs_libc_only():
     expect("TEXTREL" not in dynamic, "no relocation of its code")
     sections = run(["readelf", "-SW", PRELOAD], preload=None).stdout
     sizes = re.findall(r"\.init_array\s+\w+\s+\w+ \w+ (\w+)", sections)
-    # The one entry is the compiler's frame_dummy; a constructor of ours would be a second.
+    # The one entry is the compiler's frame_dummy. A constructor of gradplane would be a second
+    # entry.
     expect(all(int(size, 16) <= 8 for size in sizes), "no constructor")
 
 
@@ -154,8 +155,8 @@ def test_fork_exec_threads_errno():
 
 
 def test_a_call_reaches_whoever_defines_the_symbol():
-    # No torch here: a library of the program defines a hooked name. Arguments in all kinds of
-    # registers and on the stack must arrive, and errno must stay.
+    # Without torch, a library of the program defines a hooked name. Arguments in all kinds of
+    # registers and on the stack must arrive, and errno must not change.
     symbol = "_ZN4c10d16ProcessGroupGloo7barrierERKNS_14BarrierOptionsE"
     expect(symbol in hooked_symbols(), "the symbol of this test is hooked")
     with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +171,7 @@ def test_a_call_reaches_whoever_defines_the_symbol():
 
 
 def test_the_version_of_a_wheel():
-    # Its library has no version in its name, and is none that gradplane attaches to.
+    # The library's name has no version, and gradplane cannot attach to it.
     symbol = "_ZN4c10d16ProcessGroupGloo7barrierERKNS_14BarrierOptionsE"
     with tempfile.TemporaryDirectory() as folder:
         libraries = os.path.join(folder, "torch", "lib")
@@ -207,7 +208,7 @@ t = torch.ones(3); dist.all_reduce(t); dist.barrier(); print(t.sum())
 
 
 def test_one_rank_passes_silently():
-    # A host name that does not resolve would make Gloo print a line with the time.
+    # If the host name did not resolve, Gloo would print a line with the time.
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report")
         expect_same([PYTHON, "-c", GLOO_ALONE], GRADPLANE_ADAPTER_DIR=FAKE_ADAPTER_DIR,
@@ -218,7 +219,8 @@ def test_one_rank_passes_silently():
 
 
 def test_another_object_that_came_first_is_respected():
-    # It defines allreduce itself and passes on; then the vtable does not point at us.
+    # The other object defines allreduce and calls the next one, so the vtable does not point at
+    # gradplane.
     with tempfile.TemporaryDirectory() as folder:
         first = os.path.join(folder, "libgradplane_preload.so")
         shutil.copy(PRELOAD, first)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The appliance dies in the middle: training goes on, and every replica has the same bits."""
+"""The daemon dies during a training. The training goes on, and all replicas have the same bits."""
 
 import os
 import tempfile
@@ -22,9 +22,9 @@ def expect_one_result(outcomes):
 
 
 def test_session_lost_at_every_place():
-    # 16 steps of 4 operations and 7 rounds: tensors of one round, and one of four. Lost in the
-    # first round, in the middle of the long tensor and at its end, with the result at no rank, at
-    # some, and at all but one. Every other place is group_recovers.cc's.
+    # 16 steps with 4 operations and 7 rounds each: three tensors of one round and one of four. The
+    # session is lost in the first round, and in the middle and at the end of the long tensor. No
+    # rank, some ranks, or all but one have the result. group_recovers.cc tests all other places.
     for world, lost_round, results in ((2, 0, 0), (3, 17, 1), (3, 20, 2), (4, 100, 3)):
         outcomes, found = run("long_run", world, args=("16",),
                               env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}"})
@@ -41,8 +41,8 @@ def test_session_lost_at_every_place():
 
 
 def test_session_lost_in_each_operation():
-    # 26 rounds a step of three ranks: of a broadcast 4, of an all_gather 15 and of an all_reduce 4;
-    # and a small one of each.
+    # With three ranks a step has 26 rounds: 4 of a broadcast, 15 of an all_gather, 4 of an
+    # all_reduce, and one of a small operation of each kind.
     for lost_round, results in ((1, 0), (6, 0), (18, 1), (20, 1)):
         outcomes, found = run("mixed_run", 3, args=("4",),
                               env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}"})
@@ -58,7 +58,7 @@ def test_session_lost_in_each_operation():
 
 
 def test_session_lost_in_a_largest():
-    # 5 rounds a step: of the first 4, and of the small one 1.
+    # A step has 5 rounds: 4 of the first maximum, and one of the small one.
     for lost_round, results in ((1, 0), (7, 1)):
         outcomes, found = run("mixed_run", 3, args=("4",),
                               env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}",
@@ -70,9 +70,10 @@ def test_session_lost_in_a_largest():
 
 
 def test_others_that_went_on_without_a_rank():
-    # 7 rounds a step, and a rank submits 8 ahead, but none of the next step before it has all of
-    # this one: at the lead of 8, whatever round its daemon dies in, the rank has not submitted some
-    # of what the others have, and gets to the next step by what they hand it.
+    # A step has 7 rounds. A rank may have 8 rounds in flight, but begins a step only when it has
+    # all results of the one before. With a lead of 8, the rank whose daemon dies has not submitted
+    # some of the rounds that the others have, whatever the round. It gets to the next step with
+    # their results.
     for world, lost_round, lead in ((3, 17, 1), (3, 17, 8), (2, 20, 8)):
         outcomes, found = run("long_run", world, args=("16",),
                               env={"GRADPLANE_TEST_FAKE": f"absent={lost_round}:{lead}",
@@ -92,7 +93,7 @@ def test_rank_that_is_waited_for():
     for rank in (0, 1):
         expect("which rank 2 had not issued" in outcomes[rank].err, "names whom", outcomes)
     expect("for its program to call the collective" in outcomes[2].err, "says what for", outcomes)
-    # Round 1 it had submitted, rounds 2 to 8 it had not.
+    # The rank had submitted round 1, but not rounds 2 to 8.
     expect([r["recovered_rounds"] for r in found] == [0, 0, 8], str(found), outcomes)
 
 
@@ -101,13 +102,13 @@ def test_rank_that_never_comes():
         env = daemon.env(GRADPLANE_TEST_FAKE="absent=1:8", GP_TEST_FOLDER=folder)
         outcomes = run_ranks("never", 3, env=env, source="behind_programs.py", args=("10",))
     expect_all_well(outcomes, "every rank ends")
-    # Whose wait ends first is chance; the others' connections end with it.
+    # Which rank's wait ends first is random. The others' connections end with it.
     expect(all("gave up:" in o.err for o in outcomes), "with an error", outcomes)
     expect("for its program to call the collective" in outcomes[2].err, "says what for", outcomes)
 
 
 def test_others_that_went_too_far():
-    # Further than any core lets them: the oldest result is gone, and every rank says so.
+    # Further than any core allows. The oldest result is gone, and every rank reports that.
     with FakeDaemon() as daemon:
         outcomes = run_ranks("long_run", 3, args=("16",),
                              env=daemon.env(GRADPLANE_TEST_FAKE="absent=17:16", GP_TEST_ABSENT="1"))
@@ -124,7 +125,7 @@ def test_result_that_comes_after_leaving():
 
 
 def run_to_the_end(program, script, seconds="60"):
-    """A rank comes to its last operations when the others have ended theirs."""
+    """Runs a program in which one rank begins its last operations after all others."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"GP_TEST_FOLDER": folder}
         if script:
@@ -139,7 +140,8 @@ def expect_handed_on(outcomes, found, rounds):
 
 
 def test_session_lost_when_others_have_ended():
-    # They are in the recovery when their programs end, and hold all that the last rank lacks.
+    # The others are in the recovery when their programs end, and hold all results that the last
+    # rank lacks.
     outcomes, found = run_to_the_end("end_lost", "absent=4:100")
     expect_handed_on(outcomes, found, 8)
     expect(found[2]["fallbacks"] == 1, str(found), outcomes)
@@ -148,12 +150,12 @@ def test_session_lost_when_others_have_ended():
 def test_daemon_that_dies_when_others_have_ended():
     outcomes, found = run_to_the_end("end_later", "absent=10:8")
     expect_handed_on(outcomes, found, 2)
-    # To those who had everything nothing happened.
+    # Ranks that had everything did not notice the loss.
     expect([r["fallbacks"] for r in found] == [0, 0, 1], str(found), outcomes)
 
 
 def test_others_that_end_before_a_slow_rank():
-    # Nobody dies, but the job fails when the first rank leaves it.
+    # No daemon dies, but the job fails when the first rank leaves it.
     for program in ("end_late", "end_destroyed"):
         outcomes, found = run_to_the_end(program, "behind=4:8")
         expect_handed_on(outcomes, found, 0)
@@ -163,7 +165,7 @@ def test_others_that_end_before_a_slow_rank():
 
 
 def test_end_that_waits_for_nobody():
-    # Every sum is of all ranks, so those who are done go.
+    # Every sum has all ranks, so ranks that are done do not wait.
     outcomes, found = run_to_the_end("end_together", "")
     for outcome, report in zip(outcomes, found):
         expect(report["carried_ops"] == 12 and report["fallbacks"] == 0, str(report), outcomes)
@@ -171,8 +173,8 @@ def test_end_that_waits_for_nobody():
 
 
 def test_end_that_waits_in_vain():
-    # The last rank is in none of the last sums. It stays for longer than the bound, half of the
-    # group's timeout of 6 s, which is over before the first word; or it is killed.
+    # The last rank is in none of the last sums. Either it stays for longer than the limit, which is
+    # half of the group's timeout of 6 s and ends before a wait is logged, or it is killed.
     for program, seconds in (("end_together", "6"), ("end_killed", "60")):
         with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
             env = daemon.env(GRADPLANE_TEST_FAKE="behind=4:8", GP_TEST_FOLDER=folder)
@@ -195,13 +197,14 @@ def expect_return(pause, most_ops):
 
 
 def test_daemon_that_dies_and_returns():
-    # As fast as can be: any number of operations fits into the two seconds until the retry.
+    # The program does not pause: any number of operations fits into the two seconds until the
+    # retry.
     expect_return("0", 1000000)
 
 
 def test_daemon_that_returns_to_a_slow_program():
-    # Four operations in each step of a second or more: few can come before two seconds are over,
-    # and the ranks look at each other's clocks at least at every other step.
+    # Each step has four operations and takes at least a second. Few operations come before the two
+    # seconds are over, and the ranks compare their clocks at least at every second step.
     expect_return("1", 32)
 
 
@@ -237,7 +240,7 @@ def test_ddp_survives():
 
 
 def test_asynchronous_work_survives():
-    for lost_round in (9, 30):  # 20 operations and a barrier, then 40
+    for lost_round in (9, 30):  # 20 operations and a barrier come first, then 40 operations
         outcomes, found = run("barrier_implies_wait+asynchronous", 3,
                               env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:1"})
         expect(found[0]["fallbacks"] == 1, str(found[0]), outcomes)
@@ -249,7 +252,7 @@ def test_required_fails_on_all_ranks():
                           env={"GRADPLANE_TEST_FAKE": "lose=1:2", "GRADPLANE_REQUIRE": "1"})
     for outcome in outcomes:
         errors = outcome.said["errors"]
-        # Of round 1 two ranks had the result, so the third got it too; round 2 fails everywhere.
+        # Two ranks had the result of round 1, so the third got it, too. Round 2 fails on all ranks.
         expect(errors[0] == errors[1] == "", "what was complete is repaired", outcomes)
         expect("the fake job was lost" in errors[2] and "REQUIRE" in errors[2], "and then no more",
                outcomes)
@@ -271,7 +274,7 @@ def test_peer_killed():
 
 
 def test_peer_killed_and_the_daemons_say_so():
-    # Gloo says that a connection was closed. Why the job has ended only the daemons know.
+    # Gloo reports that a connection was closed. Only the daemons know why the job has ended.
     for more in ({}, {"GRADPLANE_REQUIRE": "1"}):
         with FakeDaemon() as daemon:
             outcomes = run_ranks("peer_killed", 3, env=daemon.env(**more), args=("dead",))

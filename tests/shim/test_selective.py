@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Ranks exchange gradients: replicas differ, and the parameters are averaged exactly."""
+"""Ranks exchange gradients: replicas differ, and exact averages of the parameters are taken."""
 
 import math
 import os
@@ -14,7 +14,7 @@ PROGRAMS = "selective_programs.py"
 
 
 def run(program, world, selective, env=None, args=(), timeout=120, **more):
-    """The outcomes, the reports, and by rank what was submitted and told of the drift."""
+    """Runs a program. Returns the outcomes and reports, and by rank the submissions and drifts."""
     with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
         own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"),
                          GRADPLANE_TEST_SUBMISSIONS=os.path.join(folder, "log"),
@@ -37,7 +37,7 @@ def lines_of(folder, name, rank):
 
 
 def sources(log):
-    """The selections of the exchanges, each run of equal ones once."""
+    """The selections of the exchanges, in order. A run of equal ones counts once."""
     exchanges = [int(what.split("/")[1]) for what, *_ in log if what.startswith("exchange")]
     return [source for source, _ in groupby(exchanges)]
 
@@ -51,7 +51,7 @@ def expect_drifts(told, wanted, outcomes):
 
 
 def test_gradients_are_exchanged_and_parameters_averaged():
-    # Each rank predicts what it must have after each of 12 steps.
+    # Each rank predicts its parameters after each of 12 steps.
     outcomes, found, logs, drifts = run("known", 4, "3:5", args=("12",))
     for rank, report in enumerate(found):
         expect(report["averages"] == 2, str(report), outcomes)
@@ -138,10 +138,11 @@ def test_all_but_gradients_is_as_gloos():
 
 
 def expect_alike_when_averaged(outcomes, every):
-    """Bits after each step, and after a last forward pass that began with an average if due."""
+    """Checks that replicas are equal only after the last forward pass, and only if it began with an
+    average."""
     for step in range(7):
         alike = len({o.said["bits"][step] for o in outcomes}) == 1
-        # What is seen after a step is what its optimizer made of the average before it.
+        # After a step, parameters are what the optimizer made of the average before it.
         expect(alike == (step == 6 and 6 % every == 0), f"after step {step}: {alike}", outcomes)
 
 
@@ -175,7 +176,7 @@ def test_each_reducer_counts_its_own_steps():
         expect(alike == (step == 4), f"after step {step}: {alike}", outcomes)
     for rank, report in enumerate(found):
         expect(report["averages"] == 4, str(report), outcomes)
-        # Both have the same selection in turn, so runs of equal ones are of both.
+        # Both have the same selection in each turn, so a run of equal selections is from both.
         expect(sources(logs[rank]) == [0, 1, 0, 1], str(sources(logs[rank])), outcomes)
 
 
@@ -196,7 +197,8 @@ def expect_one_model(outcomes, what):
 
 
 def test_session_lost_in_a_training():
-    # A step has 6 rounds: 3 of the long parameter, the rest of which is with the next one.
+    # A step has 6 rounds: 3 for the long parameter, whose rest is in a slice with the next
+    # parameter.
     for world, lost_round, results in ((3, 40, 0), (4, 43, 1), (3, 45, 2)):
         what = f"lose={lost_round}:{results} of {world}"
         outcomes, found, _, _ = run("known_long", world, "1:1000", args=("20",),
@@ -218,19 +220,20 @@ def test_session_lost_where_nobody_wants_averages():
 
 
 def test_others_that_went_far_ahead():
-    # Further than any arena remembers: who falls behind goes on with its own updates.
+    # The others go further than any arena remembers. The rank behind continues with its own
+    # updates.
     outcomes, found, _, _ = run("known_long", 3, "2:1000", args=("30", "same"),
                                 env={"GRADPLANE_TEST_FAKE": "absent=40:50"})
     expect_one_model(outcomes, "far ahead")
-    # A third of a float is not exact.
+    # A third is not exact in floating point.
     expect(all(o.said["off"] < 0.1 for o in outcomes), "no update is lost", outcomes)
     expect([r["recovered_rounds"] for r in found] == [0, 0, 50], str(found), outcomes)
     expect(all(r["failed_ops"] == 0 and r["averages"] == 1 for r in found), str(found), outcomes)
 
 
 def test_session_lost_in_an_average():
-    # With an average at every step, of 3 rounds of fp32 and one of fp64, one in three rounds is of
-    # one.
+    # With an average at every step, one in three rounds belongs to an average: 3 rounds of fp32 and
+    # one of fp64.
     for lost_round in range(40, 52, 4):
         outcomes, found, _, _ = run("known_long", 3, "2:1", args=("12",),
                                     env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:1"})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Programs that keep shards see what they would see of Gloo, and gradplane carries them whole."""
+"""Programs whose ranks keep shards have the same results as with Gloo, and gradplane carries all of
+their collectives."""
 
 import os
 import sys
@@ -33,7 +34,7 @@ def expect_as_gloo(program, world, counts):
 
 
 def test_reduce_scatter():
-    # Six types of five sizes; rows into columns; two at once; one that is asynchronous.
+    # Six types in five sizes, rows into columns, two at once, and an asynchronous one.
     for world in (2, 3):
         expect_as_gloo("reduce_scatters", world, {"reduce_scatter": 34})
 
@@ -43,7 +44,7 @@ def test_gathering_into_one_tensor():
 
 
 def test_bytes_are_those_of_the_operation():
-    # A sum of all shards would have the same bytes, but each rank would also get all of them.
+    # A sum of all shards would send the same bytes, but each rank would also receive all of them.
     _, found = carried("scattered_run", 2, args=("1",))
     for report in found:
         expect(report["carried"] == {"reduce_scatter": 3, "all_reduce": 1}, str(report))
@@ -86,7 +87,7 @@ def test_tensor_parallel():
 
 
 def test_session_lost_in_a_reduce_scatter():
-    # 6 rounds a step: the results of some ranks are there, and nobody else has them.
+    # A step has 6 rounds. Some ranks have their results, which no other rank has.
     for lost_round, results in ((0, 0), (1, 1), (2, 2), (8, 1), (14, 2)):
         outcomes, found = carried("scattered_run", 3, args=("8",),
                                   env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}"})
@@ -99,7 +100,7 @@ def test_session_lost_in_a_reduce_scatter():
 
 
 FSDP1 = {"reduce_scatter": 6, "all_gather": 6}
-# Six steps of five blocks, and at the end the whole of ten parameters.
+# Six steps with five blocks, and the whole of ten parameters at the end.
 FSDP2 = {"reduce_scatter": 6 * 5, "all_gather": 6 * 5 + 10}
 TENSOR_PARALLEL = {"reduce_scatter": 1, "all_reduce": 1}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Waiting for something that another process does."""
+"""Waits for something that another process does."""
 
 import time
 
