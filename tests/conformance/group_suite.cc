@@ -5,19 +5,18 @@
 #include "tests/conformance/port_suite.h"
 #include "tests/support/catch.h"
 
-/// What is sent to a group, at a port that has joined it, has left it, or never joined.
+/// Datagrams to a group, at a port that has joined it, has left it, or never joined.
 namespace gradplane::conformance {
 namespace {
 
 using port::Group;
 
 constexpr Group kGroup{.address = {0xefc00001}, .udp_port = 4791};      // 239.192.0.1
-constexpr Group kOtherPort{.address = {0xefc00001}, .udp_port = 4800};  // of the same address
-// 239.64.0.1 has the Ethernet address of 239.192.0.1.
+constexpr Group kOtherPort{.address = {0xefc00001}, .udp_port = 4800};  // the same address
+// 239.64.0.1 has the same Ethernet address as 239.192.0.1.
 constexpr Group kTwin{.address = {0xef400001}, .udp_port = 4791};
 
-/// True when the group's datagram has come to `to` by the time that one to the node has, which was
-/// sent after it.
+/// Whether a datagram to the group arrives at `to` before one to the node, which is sent later.
 bool hears(port::Port& from, port::Port& to, const Group& group) {
   std::vector<Received> got;
   const auto is = [&](std::uint32_t seed) {
@@ -25,7 +24,7 @@ bool hears(port::Port& from, port::Port& to, const Group& group) {
                        [&](const Received& r) { return r.payload == pattern(200, seed); });
   };
   Instant next_try;
-  // The device may not take anything yet, and the node may still have to be resolved.
+  // The device may not be ready, and the node's address may not be resolved yet.
   REQUIRE(poll_until([&] { return is(2); },
                      [&] {
                        if (now() >= next_try &&
@@ -42,7 +41,7 @@ bool hears(port::Port& from, port::Port& to, const Group& group) {
     if (r.payload == pattern(200, 1)) CHECK(r.destination_udp_port == group.udp_port);
     CHECK(r.source.address == from.address());
   }
-  // What was sent more than once may still come.
+  // Datagrams that were sent more than once may still arrive.
   std::size_t before = 0;
   do {
     before = got.size();

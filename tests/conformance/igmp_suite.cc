@@ -8,7 +8,7 @@
 #include "tests/conformance/veth.h"
 #include "tests/support/catch.h"
 
-/// A port seen from a switch that snoops: what it says of its groups, and how it answers.
+/// A port as a snooping switch sees it: its reports of groups, and its answers to queries.
 namespace gradplane::conformance {
 namespace {
 
@@ -23,7 +23,7 @@ void put_checksum(std::vector<std::byte>& frame, std::size_t at, std::size_t len
   std::memcpy(part.data() + field, &sum, sizeof sum);
 }
 
-/// Who is in any group? To be answered within a tenth of a second.
+/// A general query, which is to be answered within a tenth of a second.
 std::vector<std::byte> question(IgmpVersion version, const port::MacAddress& from, Ipv4 source) {
   constexpr std::size_t kHeader = port::kIpv4Bytes + port::kRouterAlertBytes;
   const std::size_t message = version == IgmpVersion::k3 ? 12 : 8;
@@ -45,10 +45,10 @@ std::vector<std::byte> question(IgmpVersion version, const port::MacAddress& fro
   return frame;
 }
 
-/// The far end of the port to the kernel.
+/// The other end of the port's link to the kernel.
 class GroupReporter {
  public:
-  /// Until the port has said this of a group.
+  /// Waits until the port has reported this about a group.
   void hears(const port::GroupRecord& record, IgmpVersion version) {
     bool heard = false;
     CAPTURE(static_cast<int>(record.membership), static_cast<int>(version));
@@ -61,7 +61,7 @@ class GroupReporter {
                        }));
   }
 
-  /// As a switch that has no address.
+  /// Queries like a switch without an address.
   void asks(IgmpVersion version) { link_.send(question(version, link_.mac(), {})); }
 
  private:
@@ -97,7 +97,7 @@ TEST_CASE("igmp: groups are reported as they are joined, asked for and left") {
     CHECK(version_at(port, 0) == static_cast<std::uint64_t>(version));
     port.leave_group(kGroup);
     link.hears({kGroup.address, port::Membership::kLeft}, version);
-    // From now on the port speaks version 2.
+    // From now on the port uses version 2.
     link.asks(IgmpVersion::k2);
     REQUIRE(poll_until([&] { return version_at(port, 0) == 2; }, [&] { ignore_arrivals(port); }));
   }
@@ -105,10 +105,10 @@ TEST_CASE("igmp: groups are reported as they are joined, asked for and left") {
 
 TEST_CASE("igmp: queue 0 hears every question, whichever queue it comes by") {
   const Result<PortPair*> made = ports_with_queues();
-  if (!made) return;  // the queue suite says why
+  if (!made) return;  // the queue suite prints the reason
   port::Port& port = made.value()->left;
   RawLink link("gpq1");
-  // The device spreads them by their senders.
+  // The queries have many senders, so the device spreads them over the queues.
   for (std::uint32_t host = 1; host <= 32; ++host) {
     link.send(question(IgmpVersion::k3, link.mac(), {0x0a510000 + host}));
   }

@@ -10,7 +10,7 @@
 #include "tests/conformance/veth.h"
 #include "tests/support/catch.h"
 
-/// A port against the kernel of another namespace: what a stranger on the link sees of us.
+/// A port against the kernel of another namespace: what other hosts on the link see of a port.
 namespace gradplane::conformance {
 
 port::Port& port_to_kernel() {
@@ -44,7 +44,7 @@ bool ping(port::Port& port, const std::string& arguments) {
   return command.status() == 0;
 }
 
-// Sends until it arrives: the first datagrams may still wait for an ARP answer.
+// Sends until a datagram arrives, because the first ones may wait for an ARP answer.
 std::vector<std::byte> send_to_kernel(port::Port& port, KernelSocket& kernel, Endpoint to,
                                       TrafficClass traffic, Endpoint& from, int& traffic_class) {
   std::vector<std::byte> got;
@@ -115,7 +115,7 @@ TEST_CASE("kernel: its datagrams arrive, with source, port and congestion mark")
   }
 }
 
-// Frames that are wrong in one way each, beside one that is right.
+// Frames with one error each, and a correct one.
 class Injector {
  public:
   Injector() : link_("gpk1") {
@@ -151,7 +151,7 @@ class Injector {
 
   void send(const std::vector<std::byte>& frame) { link_.send(frame); }
 
-  // Injects, then a good frame: when that has arrived, so has what went before it.
+  // Injects a frame, then a correct one. When that has arrived, the first was counted, too.
   std::uint64_t counted(PortDrop reason, const std::vector<std::byte>& frame) {
     port::Port& port = port_to_kernel();
     const std::uint64_t before = drops(port, reason);
@@ -199,19 +199,19 @@ TEST_CASE("kernel: every malformed frame is counted by its reason and nothing el
   CHECK(link.counted(PortDrop::kBadHeader, short_frame) == 1);
   CHECK(link.counted(PortDrop::kBadHeader, with(good, 14, 0x46)) == 1);  // IPv4 options
   CHECK(link.counted(PortDrop::kBadHeader, with(good, 14, 0x65)) == 1);  // version 6
-  // The packet socket that DPDK's driver makes puts fragments together before we see them.
+  // DPDK's af_packet driver reassembles fragments before the port sees them.
   const std::uint64_t fragments = kind_under_test() == port::DeviceKind::kAfPacket ? 0 : 1;
   CHECK(link.counted(PortDrop::kBadHeader, with(good, 20, 0x20)) == fragments);
   CHECK(link.counted(PortDrop::kBadHeader, with(good, 22, 0)) == 1);  // time to live
   CHECK(link.counted(PortDrop::kBadChecksum, with(good, 24, 0x5a)) == 1);
   CHECK(link.counted(PortDrop::kBadChecksum, with(good, 60, 0x5a)) == 1);
   CHECK(link.counted(PortDrop::kNotUdp, with(good, 13, 0x99)) == 1);  // an unknown Ethernet type
-  const int other_mac = std::to_integer<int>(good[5]) ^ 0x5a;  // the kernel draws our address
+  const int other_mac = std::to_integer<int>(good[5]) ^ 0x5a;  // the kernel has a random address
   CHECK(link.counted(PortDrop::kNotForUs, with(good, 5, other_mac)) == 1);
   CHECK(link.counted(PortDrop::kWrongVlan, tagged) == 1);
 }
 
-/// The kernel makes the interface pass on what is sent to 239.192.0.1.
+/// Whether the interface passes frames to 239.192.0.1 on.
 bool interface_passes_group() {
   return std::system("ip maddr show dev gpk0 | grep -q 01:00:5e:40:00:01") == 0;
 }
@@ -239,7 +239,7 @@ TEST_CASE("kernel: what is dropped or answered gives its buffer back") {
   const std::array others = {link.request(kUs), link.request(Ipv4{kUs.value + 50})};
   port::Port& port = port_to_kernel();
   const std::uint64_t before = drops(port, PortDrop::kBadChecksum);
-  // More than any pool holds; by bursts, so that the device loses none.
+  // More frames than any pool has buffers. They come in bursts, so that the device loses none.
   constexpr std::uint64_t kFrames = 20000;
   for (std::uint64_t sent = 0; sent < kFrames; sent += port::kMaxBurst) {
     for (std::size_t i = 0; i < port::kMaxBurst; ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Datagrams of which a part stays in the sender's memory.
+// Datagrams with lent payloads, which stay in the sender's memory.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,7 @@ using port::PortDrop;
 
 constexpr std::uint16_t kPort = 4791;
 
-/// The payload goes as its first `head` bytes, lent ones, and its last `tail`.
+/// The payload is sent as its first `head` bytes, lent bytes, and its last `tail` bytes.
 struct Cut {
   std::size_t head = 0;
   std::size_t tail = 0;
@@ -35,12 +35,12 @@ bool send_lent(port::PortQueue& from, const Endpoint& to, const std::vector<std:
   d.source_udp_port = kPort;
   d.is_tagged = is_tagged;
   const bool sent = from.transmit(std::span(&d, 1)) == 1;
-  // It was read when transmit() returned.
+  // The payload may change now, because transmit() has read it.
   std::fill(lent.begin(), lent.end(), std::byte{0xee});
   return sent;
 }
 
-/// Sends until one has arrived, so that both ends know each other.
+/// Sends until a datagram has arrived, so that both ends have resolved each other.
 void connect(PortPair& p) {
   std::vector<Received> got;
   std::vector<Received> answers;
@@ -66,7 +66,7 @@ TEST_CASE("port: a payload with lent bytes arrives whole, however it is cut") {
   std::uint32_t seed = 0;
   for (const std::size_t size : {std::size_t{200}, std::size_t{1401}, largest - 1, largest}) {
     for (const Cut cut : {Cut{60, 8}, Cut{61, 8}, Cut{1, 1}, Cut{0, 8}, Cut{48, 0}, Cut{20, 100}}) {
-      const bool is_tagged = ++seed % 2 == 0;  // without a checksum, and with one
+      const bool is_tagged = ++seed % 2 == 0;  // without a checksum, or with one
       const std::vector<std::byte> payload = pattern(size, seed);
       std::vector<Received> got;
       REQUIRE(send_lent(p.left.queue(0), {p.right.address(), kPort}, payload, cut, is_tagged));
@@ -83,7 +83,7 @@ TEST_CASE("port: what lends leaves no buffer behind, and counts as what it is") 
   const std::size_t spare = spare_buffers(p.left);
   const port::PortCounters before = p.left.total_counters();
   const std::vector<std::byte> payload = pattern(1000, 5);
-  const std::size_t sends = 4 * spare;  // more than any pool of buffers has
+  const std::size_t sends = 4 * spare;  // more than any pool has buffers
   std::vector<Received> got;
   for (std::size_t n = 0; n < sends; ++n) {
     REQUIRE(send_lent(p.left.queue(0), {p.right.address(), kPort}, payload, {40, 8}, true));

@@ -8,8 +8,8 @@
 
 namespace gradplane::conformance {
 
-/// One end of a memif on a socket of this name in a folder of the process; ends the process with
-/// what is wrong when it does not open.
+/// Opens one end of a memif on a socket of this name, which is in a folder of the process. If that
+/// fails, it prints the error and ends the process.
 std::unique_ptr<port::Port> open_memif(const char* socket, port::MemifRole role, Ipv4 address,
                                        const port::Steering& steering = {});
 

@@ -15,7 +15,7 @@
 namespace gradplane::conformance {
 namespace {
 
-/// Where the sockets lie. Made once; removed by leave_at_once().
+/// The folder of the sockets. It is made once, and leave_at_once() removes it.
 const std::string& folder() {
   static char name[] = "/tmp/gp-memif-XXXXXX";
   static const std::string path = mkdtemp(name) != nullptr ? name : "/tmp/gp-memif";
@@ -24,9 +24,9 @@ const std::string& folder() {
 
 int exit_status = 0;
 
-/// Ends the process with its exit code, without destructors: the interrupt thread of DPDK 22.11 now
-/// and then still looks at a memif device that they, or a test case, have freed. When every case
-/// has ended, what that thread does is no verdict any more.
+/// Ends the process with its exit code and without destructors. The interrupt thread of DPDK 22.11
+/// sometimes reads a memif device that a destructor or a test case has freed. After the last test
+/// case, a crash of that thread says nothing about the port.
 void leave_at_once(int status, void*) {
   exit_status = status;
   std::signal(SIGSEGV, [](int) { _exit(exit_status); });
@@ -60,14 +60,14 @@ PortPair& ports() {
   static auto left = open_memif("pair", port::MemifRole::kServer, Ipv4{0x0a4d0001});
   static auto right = open_memif("pair", port::MemifRole::kClient, Ipv4{0x0a4d0002});
   static PortPair pair{*left, *right, Ipv4{0x0a4d0063}};
-  // After the statics above, hence before their destructors.
+  // Registered after the statics above, so it runs before their destructors.
   [[maybe_unused]] static const int registered = on_exit(leave_at_once, nullptr);
   return pair;
 }
 
 Result<PortPair*> ports_with_queues() {
-  (void)ports();  // whose memory and end of the process are those of all
-  // Never destroyed: the destructors of these statics would run before leave_at_once().
+  (void)ports();  // sets up memory and the end of the process
+  // Never destroyed, because the destructors of statics here would run before leave_at_once().
   constexpr Ipv4 kLeft{0x0a510001}, kRight{0x0a510002};
   static PortPair pair{*open_memif("queues", port::MemifRole::kServer, kLeft, kSteering).release(),
                        *open_memif("queues", port::MemifRole::kClient, kRight, kSteering).release(),

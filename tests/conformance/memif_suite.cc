@@ -21,8 +21,8 @@ bool exchange(port::Port& from, port::Port& to) {
 }
 
 TEST_CASE("memif: a client may come before its server, and outlives it") {
-  // Another name for the same file: inside one process DPDK's driver keeps one entry for each name,
-  // and the client's has no listener.
+  // The path is another name for the same file: in one process DPDK's driver has one entry for each
+  // name, and the client's entry has no listener.
   const auto client = open_memif("./late", port::MemifRole::kClient, kClient);
   std::vector<Received> ignored;
   receive_into(*client, ignored);

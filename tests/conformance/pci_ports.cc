@@ -8,15 +8,15 @@
 #include "dataplane/port/dpdk/dpdk_port.h"
 #include "tests/conformance/port_suite.h"
 
-/// Two NICs with a cable or a hub between them, which the environment names by their PCI addresses:
-/// GP_PCI_LEFT and GP_PCI_RIGHT, and GP_PCI_QUEUES_LEFT and GP_PCI_QUEUES_RIGHT for those with two
-/// queues, which steer where GP_PCI_QUEUES_STEER is set. All are bound to vfio-pci.
+/// Two NICs with a cable or a hub between them. The environment has their PCI addresses:
+/// GP_PCI_LEFT and GP_PCI_RIGHT, and GP_PCI_QUEUES_LEFT and GP_PCI_QUEUES_RIGHT for NICs with two
+/// queues, which steer if GP_PCI_QUEUES_STEER is set. All are bound to vfio-pci.
 namespace gradplane::conformance {
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr std::size_t kMemoryMb = 512;  // for both ports of a pair, and the pair with queues
-// A NIC frees a sent buffer when it needs its descriptor again.
+constexpr std::size_t kMemoryMb = 512;  // for the pair of ports and the pair with queues together
+// A NIC frees a sent buffer only when it needs the buffer's descriptor again.
 constexpr std::size_t kKeptCount = port::DpdkPortOptions{}.tx_descriptors;
 
 std::unique_ptr<port::Port> open_or_exit(const char* variable, Ipv4 address,
@@ -58,7 +58,7 @@ Result<PortPair*> ports_with_queues() {
   if (!are_given("GP_PCI_QUEUES_LEFT", "GP_PCI_QUEUES_RIGHT")) {
     return Error{"no NICs with two queues are named in GP_PCI_QUEUES_LEFT and _RIGHT"};
   }
-  (void)ports();  // whose memory is that of all
+  (void)ports();  // sets up the memory for all ports
   static auto left = open_or_exit("GP_PCI_QUEUES_LEFT", Ipv4{0x0a510001}, kSteering);
   static auto right = open_or_exit("GP_PCI_QUEUES_RIGHT", Ipv4{0x0a510002}, kSteering);
   static PortPair pair{*left, *right, Ipv4{0x0a510063}, kKeptCount,

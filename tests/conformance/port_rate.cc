@@ -10,7 +10,7 @@
 #include "tests/conformance/port_suite.h"
 #include "tests/support/catch.h"
 
-/// Not a test: prints how fast the pair is. Run with the tag [.rate].
+/// Prints how fast the pair of ports is. This is not a test; run it with the tag [.rate].
 namespace gradplane::conformance {
 namespace {
 

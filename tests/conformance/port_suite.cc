@@ -102,7 +102,7 @@ TEST_CASE("port: bursts keep their order, in both directions") {
       std::memset(burst[i].buffer.data(), static_cast<int>(i), 200);
       burst[i].length_bytes = 200;
       burst[i].destination = Endpoint{to->address(), kPort};
-      burst[i].is_tagged = i % 2 == 1;  // with a checksum and without one
+      burst[i].is_tagged = i % 2 == 1;  // with a checksum, or without one
     }
     REQUIRE(from->queue(0).transmit(burst) == burst.size());
     std::vector<Received> got;
@@ -229,7 +229,7 @@ TEST_CASE("port: no buffer is lost over 100000 datagrams") {
     }
     REQUIRE(count > 0);
     sent += p.left.queue(0).transmit(std::span(burst).first(count));
-    // A window of one burst: nothing on the way overflows, so everything must arrive.
+    // The window is one burst, so no queue overflows and everything must arrive.
     while (arrived < sent && now() - last_arrival < Duration::seconds(10)) {
       got.clear();
       receive_into(p.right, got);

@@ -9,7 +9,7 @@
 #include "tests/conformance/port_suite.h"
 #include "tests/support/catch.h"
 
-/// Ports with two queues: whose a datagram is, and a thread for each queue.
+/// Ports with two queues: which queue gets a datagram, and one thread for each queue.
 namespace gradplane::conformance {
 namespace {
 
@@ -17,7 +17,8 @@ constexpr std::uint16_t udp_port_of(std::size_t queue) {
   return static_cast<std::uint16_t>(kFirstUdpPort + queue);
 }
 
-/// Sends from every queue to every queue until all have arrived, then throws away what waits.
+/// Sends from every queue to every queue until all have received something. Then discards what
+/// waits.
 void connect(port::Port& from, port::Port& to) {
   std::array<std::vector<Received>, kQueues> got;
   const auto is_done = [&] {
@@ -51,7 +52,7 @@ void connect(port::Port& from, port::Port& to) {
   }
 }
 
-/// Null, with the reason said, where ports have no more than one queue.
+/// The pair with queues. If ports have only one queue, prints the reason and returns null.
 PortPair* connected() {
   const Result<PortPair*> opened = ports_with_queues();
   if (!opened) {
@@ -171,7 +172,7 @@ TEST_CASE("queues: a thread for each, at both ends, and nothing is lost or out o
     return !failed && std::any_of(arrived.begin(), arrived.end(),
                                   [](const auto& count) { return count < kDatagrams; });
   };
-  // Each thread polls its queue to the end: a queue also hands over what is another's.
+  // Both threads poll until the end, because a queue also hands over the other's datagrams.
   const auto receiver = [&](std::size_t q) {
     std::vector<Received> got;
     while (goes_on()) {
@@ -189,7 +190,7 @@ TEST_CASE("queues: a thread for each, at both ends, and nothing is lost or out o
   const auto sender = [&](std::size_t q) {
     std::vector<Received> ignored;
     std::vector<std::byte> payload(64);
-    const std::size_t to = 1 - q;  // so that frames have to change their queue where rings meet
+    const std::size_t to = 1 - q;  // so that frames change queues where rings meet
     for (std::uint64_t sent = 0; goes_on();) {
       receive_into(p->left.queue(q), ignored);
       if (sent == kDatagrams || sent - arrived[to].load() >= kWindow) {

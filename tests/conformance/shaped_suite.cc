@@ -6,7 +6,7 @@
 #include "tests/conformance/veth.h"
 #include "tests/support/catch.h"
 
-/// An af_packet port above an operator's queue discipline (af_xdp goes past it).
+/// An af_packet port on an interface with an operator's queue discipline. af_xdp bypasses that.
 namespace gradplane::conformance {
 namespace {
 

@@ -18,7 +18,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/other_user.h"
 
-/// Every start-up failure names its cause and its remedy.
+/// Every failure to start names its cause and its remedy.
 namespace gradplane::conformance {
 namespace {
 
@@ -79,10 +79,10 @@ TEST_CASE("start-up: an interface that a port of any process has") {
 
 TEST_CASE("start-up: no other user keeps a port from starting") {
   if (!gradplane::testing::can_change_user()) return;
-  const std::string device = "gpfree";  // no other case has a port of it
+  const std::string device = "gpfree";  // no other test case opens a port on it
   int ends[2];
   REQUIRE(pipe(ends) == 0);
-  // An unprivileged process takes the names that a lock has had or could have.
+  // An unprivileged process takes the names that a lock has had, or might have.
   gradplane::testing::OtherUser stranger(65534, 65534, [&] {
     const int name = take_abstract_name("gradplane.port." + device);
     const int folder = mkdir("/run/gradplane", 0755) == 0;

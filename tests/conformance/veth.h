@@ -11,25 +11,25 @@
 #include "dataplane/port/dpdk/dpdk_port.h"
 #include "dataplane/port/dpdk/frame.h"
 
-/// What run_on_veth has set up, seen from the test.
+/// The test's view of the interfaces that run_on_veth has made.
 namespace gradplane::conformance {
 
-/// A port of the kind under test on an interface of this namespace; ends the process with what is
-/// wrong when it does not open, and as skipped where the kernel lacks the kind.
+/// Opens a port of the kind under test on an interface of this namespace. If that fails, it prints
+/// the error and ends the process. If the kernel lacks the kind, the process ends as skipped.
 std::unique_ptr<port::Port> open_or_exit(port::DpdkPortOptions options);
-/// The kind under test, from the environment.
+/// The kind of device under test, from the environment.
 port::DeviceKind kind_under_test();
-/// Plain options for a port of that kind.
+/// Default options for a port of that kind.
 port::DpdkPortOptions veth_options(const std::string& interface, Ipv4 address);
 
-/// A port on gpk0, whose neighbour and gateway is the kernel's gpk1.
+/// A port on gpk0. Its neighbour and gateway is gpk1, which the kernel has.
 port::Port& port_to_kernel();
 inline constexpr Ipv4 kPortToKernel{0x0a4e0001};   // 10.78.0.1
 inline constexpr Ipv4 kKernelAddress{0x0a4e0002};  // 10.78.0.2
-/// Lets a port do what it does by itself: answer.
+/// Polls a port, so that it answers requests, and discards what it receives.
 void ignore_arrivals(port::Port& port);
 
-/// For as long as it lives, what the thread opens it opens in the other namespace.
+/// While an object exists, what its thread opens is in the other namespace.
 class InPeerNamespace {
  public:
   InPeerNamespace();
@@ -41,14 +41,14 @@ class InPeerNamespace {
   int own_;
 };
 
-/// Starts a command in the other namespace; its output goes to standard error.
+/// Starts a command in the other namespace. Its output goes to standard error.
 class PeerCommand {
  public:
   explicit PeerCommand(const std::string& command);
   ~PeerCommand();
   PeerCommand(const PeerCommand&) = delete;
   PeerCommand& operator=(const PeerCommand&) = delete;
-  /// True when it has ended.
+  /// Whether the command has ended.
   bool ended();
   int status() const { return status_; }
 
@@ -72,7 +72,8 @@ class KernelSocket {
   int fd_;
 };
 
-/// Sends frames as they are on an interface of the other namespace, and sees what comes there.
+/// Sends raw frames on an interface of the other namespace, and receives the frames that arrive
+/// there.
 class RawLink {
  public:
   explicit RawLink(const std::string& interface);
@@ -88,8 +89,8 @@ class RawLink {
   port::MacAddress mac_;
 };
 
-/// Makes the kernel compute checksums before a frame leaves the interface: on a veth it leaves them
-/// to a device that is not there.
+/// Makes the kernel compute checksums before a frame leaves the interface. On a veth it would leave
+/// them to a device that does not exist.
 void disable_checksum_offload(const std::string& interface);
 
 }  // namespace gradplane::conformance
