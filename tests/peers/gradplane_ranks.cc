@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// One rank over gradplane without a framework. For measurements of rounds that may lack something,
-// and of exchanges, its messages are gradient buckets with tensors, and it finds out which ranks
-// are in each block; with --exact they are what all peers send, and every element must be the sum
-// of all, or what rank 0 broadcasts.
+// One rank over gradplane, without a framework. By default its messages are gradient buckets with
+// tensors, and it finds out which ranks are in each block, for measurements of exchanges and of
+// rounds that may be partial. With --exact, messages are those of all peers, and every element must
+// be the sum over all ranks, or what rank 0 broadcasts.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -44,7 +44,7 @@ struct Options {
   std::uint32_t rank = 0;
   std::uint32_t world = 0;
   bool exact = false;
-  double rounded = 0;  // by which share of the largest one sums may be off; 0: by nothing
+  double rounded = 0;  // how far sums may be off, as a share of the largest sum; 0: not at all
   std::string compensation = "rescale";
   std::size_t block_bytes = gradplane::kDefaultBlockBytes;
   std::string commands_path;
@@ -62,7 +62,7 @@ gradplane::Operation operation_of(peers::RoundKind kind) {
   }
 }
 
-/// A part of a message that is one round, with the id under which its tensors are known.
+/// The part of a message that one round carries, and the id of the bucket of its tensors.
 struct Slice {
   std::size_t offset_elements = 0;
   std::size_t elements = 0;
@@ -77,32 +77,31 @@ class Rank final : public peers::Participant {
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  /// Makes a round of which nothing may be missing. Throws std::runtime_error, as run_round does.
+  /// Runs a round from which nothing may be missing. Like run_round, it throws std::runtime_error.
   void greet();
   nlohmann::json run_round(const peers::Round& round) override;
   nlohmann::json train(const peers::Training& training) override;
 
  private:
-  /// Each of at most so many elements.
+  /// The slices of a message, each of at most `slice_elements` elements.
   const std::vector<Slice>& slices_of(std::size_t elements, std::size_t slice_elements);
   void register_tensors(Slice& slice, std::span<const peers::MessageTensor> tensors);
   void fill(std::span<float> data, std::uint64_t seed) const;
   void submit(std::span<const float> data, const Slice& slice);
-  /// Waits for one completion; which slice it is of.
+  /// Waits for one completion. Returns the index of its slice.
   std::size_t take(std::span<float> data, std::span<const Slice> slices);
   void reduce(std::span<float> data, std::span<const Slice> slices);
-  /// What the ranks in each block of a slice are; nothing when some block is no sum. `count` says
-  /// how many they are, where that is known.
+  /// The set of ranks in each block of a slice; nothing if some block is not a sum. `count` is the
+  /// number of ranks, if it is known.
   std::optional<std::vector<peers::RankSet>> sets_in(std::span<const float> data,
                                                      std::uint64_t seed, const Slice& slice,
                                                      std::optional<std::uint32_t> count = {}) const;
-  /// What the result lacks; nothing when some block of it is no sum.
+  /// What is missing from the result; nothing if some block is not a sum.
   std::optional<peers::Missing> judge(std::span<const float> data, std::uint64_t seed,
                                       std::span<const Slice> slices) const;
-  /// Whether every element is what rank 0 has.
+  /// Whether every element is rank 0's.
   bool is_of_first(std::span<const float> data, std::uint64_t seed) const;
-  /// The ranks whose updates are in the result, with this one; nothing unless they are the same in
-  /// all blocks.
+  /// The ranks whose updates are in the result, including this one; nothing if blocks differ.
   std::optional<peers::RankSet> senders(std::span<const float> data, std::uint64_t seed,
                                         std::span<const Slice> slices) const;
   nlohmann::json exchange_answer(const peers::RoundClock& clock, std::span<const float> data,
@@ -113,15 +112,15 @@ class Rank final : public peers::Participant {
   std::optional<peers::RankCode> code_;  // none: nothing may be missing
   gp_session* session_ = nullptr;
   std::size_t round_elements_ = 0;
-  /// By the elements of the message, and of a slice.
+  /// By the number of elements of the message and of a slice.
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Slice>> slices_;
   std::uint16_t last_bucket_ = 0;
-  gradplane::Operation operation_ = gradplane::Operation::kAllReduce;  // of this message
+  gradplane::Operation operation_ = gradplane::Operation::kAllReduce;  // of the current message
   std::uint16_t source_ = 0;
   std::uint32_t next_round_ = 0;
-  std::uint32_t first_round_ = 0;            // of this message
-  std::uint64_t partial_blocks_ = 0;         // of this message, as the daemon says
-  std::vector<std::uint32_t> contributors_;  // of its slices, as the daemon says
+  std::uint32_t first_round_ = 0;            // of the current message
+  std::uint64_t partial_blocks_ = 0;         // of the current message, from the daemon
+  std::vector<std::uint32_t> contributors_;  // of its slices, from the daemon
 };
 
 Rank::Rank(const Options& options) : options_(options) {
@@ -153,8 +152,8 @@ void Rank::fail(const std::string& what) const {
   throw std::runtime_error(*why != '\0' ? what + ": " + why : what);
 }
 
-/// Cuts a message, and tells the daemon of its tensors if it has any, the first time that it has
-/// this size.
+/// Cuts a message into slices. For the first message of a size it also registers the tensors, if
+/// there are any.
 const std::vector<Slice>& Rank::slices_of(std::size_t elements, std::size_t slice_elements) {
   std::vector<Slice>& slices = slices_[{elements, slice_elements}];
   if (!slices.empty()) return slices;
@@ -276,7 +275,7 @@ std::optional<peers::RankSet> Rank::senders(std::span<const float> data, std::ui
   return found;
 }
 
-/// Results differ from rank to rank, so they have no checksum to compare.
+/// Results differ between ranks, so the answer has no checksum.
 nlohmann::json Rank::exchange_answer(const peers::RoundClock& clock, std::span<const float> data,
                                      std::uint64_t seed, std::span<const Slice> slices) const {
   const peers::RankSet set = senders(data, seed, slices).value_or(0);
@@ -326,7 +325,7 @@ nlohmann::json Rank::run_round(const peers::Round& round) {
     return peers::round_answer(options_.rank, clock, is_of_first(data, round.seed), data);
   if (round.kind == kExchange) return exchange_answer(clock, data, round.seed, slices);
   const auto missing = judge(data, round.seed, slices);
-  // What lacks something is what the daemon says.
+  // The daemon must report exactly the blocks that are partial.
   const bool is_correct = missing && missing->partial_blocks == partial_blocks_;
   auto answer = peers::round_answer(options_.rank, clock, is_correct, data);
   answer["partial_blocks"] = partial_blocks_;

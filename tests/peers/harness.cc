@@ -30,7 +30,8 @@ std::FILE* open_or_throw(const std::string& path, const char* mode) {
   return file;
 }
 
-/// What rank and seed add before the top byte is taken; everything modulo 2^32.
+/// What rank and seed add to a value, of which the top byte is then used. Everything is modulo
+/// 2^32.
 std::uint32_t offset_of(std::uint64_t seed, std::uint32_t rank) {
   return static_cast<std::uint32_t>(seed) * kSeedFactor + rank * kRankFactor;
 }
@@ -42,7 +43,7 @@ std::uint64_t clock_ns(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// Sleeps until shortly before the time and spins the rest.
+/// Sleeps until shortly before this time, then spins.
 void wait_until(std::uint64_t at_ns) {
   const std::uint64_t wake_ns = at_ns - std::min(at_ns, kSpinNs);
   const timespec wake{static_cast<time_t>(wake_ns / kNsPerSecond),

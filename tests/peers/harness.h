@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// What every rank of a measured peer shares: commands in, answers out, the data and its check.
+// What all ranks of a measured peer share: commands, answers, the data and their check.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,18 +19,18 @@
 
 namespace gradplane::peers {
 
-/// Commands beyond these are refused. An answer tells of every iteration in one line.
+/// Commands beyond these limits are refused. An answer has every iteration in one line.
 inline constexpr std::uint64_t kMaxRoundBytes = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kMaxIterations = 1000;
 inline constexpr std::uint32_t kMaxBucketsOfTraining = 64;
 inline constexpr std::uint64_t kMaxComputeNs = 10'000'000'000;
 
-/// What a round is, by "op" of its command.
+/// The kind of a round, from "op" in its command.
 enum class RoundKind : std::uint8_t {
-  kAllReduce,  // also without "op"
-  kPush,       // an incast only
-  kBroadcast,  // of what rank 0 has
-  kExchange,   // of updates with the receivers of a "selection"
+  kAllReduce,  // also if there is no "op"
+  kPush,       // an incast without results
+  kBroadcast,  // of rank 0's data
+  kExchange,   // of updates, with the receivers of a "selection"
 };
 
 /// One round: `{"do":"round","seed":S,"bytes":B,"at_ns":T}`.
@@ -40,10 +40,10 @@ struct Round {
   std::uint64_t at_ns = 0;  // CLOCK_MONOTONIC
   RoundKind kind = RoundKind::kAllReduce;
   std::uint32_t selection = 0;  // of an exchange
-  bool spoil = false;           // of tests: breaks one element of the result before it is checked
+  bool spoil = false;           // for tests: changes one element of the result before the check
 };
 
-/// Iterations of an all-reduce and some computing, which is a wait: `{"do":"train","seed":S,
+/// Iterations of an all-reduce and a computation, which is a wait: `{"do":"train","seed":S,
 /// "bytes":B,"at_ns":T,"iterations":I,"compute_ns":C,"jitter":J,"buckets":N}`. The first all-reduce
 /// begins at T.
 struct Training {
@@ -52,21 +52,22 @@ struct Training {
   std::uint64_t at_ns = 0;  // CLOCK_MONOTONIC
   std::uint32_t iterations = 0;
   std::uint64_t compute_ns = 0;
-  /// Standard deviation of the computing, as a part of it; all ranks draw the same.
+  /// Standard deviation of the computing time, relative to it. All ranks draw the same times.
   double jitter = 0;
-  std::uint32_t buckets = 1;  // that are submitted together; a peer without buckets has one message
+  // buckets that are submitted together; peers without buckets send one message
+  std::uint32_t buckets = 1;
 };
 
 using Command = std::variant<Round, Training>;
 
-/// Reads one line of JSON per command, and writes one per answer.
+/// Reads a command from each line of JSON, and writes an answer as one line.
 class Harness {
  public:
-  /// Paths of FIFOs; empty: stdin and stdout. Throws std::runtime_error.
+  /// Opens the FIFOs at these paths; empty: stdin and stdout. Throws std::runtime_error.
   Harness(const std::string& commands_path, const std::string& answers_path);
 
-  /// Blocks for the next command; nothing at `{"do":"end"}` or at the end of the commands. Throws
-  /// std::runtime_error when the line is no command.
+  /// Blocks until the next command. Returns nothing at `{"do":"end"}` or at the end of the input.
+  /// Throws std::runtime_error if a line is not a command.
   std::optional<Command> next();
   void answer(const nlohmann::json& object);
 
@@ -82,52 +83,52 @@ class Harness {
   std::FILE* answers_;
 };
 
-/// Throws std::runtime_error unless the round is of one of these kinds.
+/// Throws std::runtime_error if the round is of another kind.
 void expect_kind(const Round& round, std::initializer_list<RoundKind> kinds);
 
-/// What follows the commands. Both throw std::runtime_error.
+/// Carries out commands. Both functions throw std::runtime_error.
 class Participant {
  public:
   virtual ~Participant() = default;
   virtual nlohmann::json run_round(const Round& round) = 0;
-  /// Without one of its own a participant has no trainings.
+  /// The default refuses trainings.
   virtual nlohmann::json train(const Training& training);
 };
 
-/// Makes the participant, says that it is ready, and follows commands until they end; tells of what
-/// goes wrong. The exit code of the program. `rank` is a number, or "server".
+/// Makes the participant, answers that it is ready, and carries out commands until they end. Errors
+/// become answers. Returns the program's exit code. `rank` is a number, or "server".
 int follow(Harness& harness, const nlohmann::json& rank,
            const std::function<std::unique_ptr<Participant>()>& make);
 
-/// One iteration's all-reduce in its parts. All may throw.
+/// The parts of an iteration's all-reduce. All may throw.
 struct Reduction {
   std::function<void(std::uint64_t seed)> prepare;
   std::function<void()> reduce;
   std::function<bool(std::uint64_t seed)> is_right;
 };
 
-/// How long each iteration of a training computes.
+/// The computing time of each iteration.
 std::vector<std::uint64_t> draw_compute_ns(const Training& training);
 
-/// Runs a training; its answer has "start_ns" and "end_ns" of every all-reduce, and in "late_ns" by
-/// how much the worst of them began too late, because preparing and checking are done while it
-/// computes.
+/// Runs a training. The answer has "start_ns" and "end_ns" of every all-reduce. Data are prepared
+/// and checked during the computation, so an all-reduce may begin late: "late_ns" has the largest
+/// delay.
 nlohmann::json run_training(const nlohmann::json& rank, const Training& training,
                             const Reduction& reduction);
 
 std::uint64_t now_ns();
 
-/// When a round began and ended, and what the process spent on it before and after: preparing and
-/// checking the data are no part of what is measured.
+/// When a round began and ended, and the CPU time that the process used before and after: preparing
+/// and checking the data are not measured.
 class RoundClock {
  public:
   RoundClock();
-  /// Sleeps until shortly before the time and spins the rest.
+  /// Sleeps until shortly before this time, then spins.
   void start(std::uint64_t at_ns);
   void end();
   std::uint64_t start_ns() const { return start_ns_; }
   std::uint64_t end_ns() const { return end_ns_; }
-  /// Processor time of the process, from the constructor to now, outside of start() to end().
+  /// CPU time of the process since the constructor, without the time from start() to end().
   std::uint64_t other_cpu_ns() const;
 
  private:
@@ -138,14 +139,14 @@ class RoundClock {
   std::uint64_t end_ns_ = 0;
 };
 
-/// The fields of an answer that every rank gives. `rank` is a number, or "server".
+/// The fields that all ranks' answers have. `rank` is a number, or "server".
 nlohmann::json round_answer(const nlohmann::json& rank, const RoundClock& clock, bool is_correct,
                             std::span<const float> result);
 
-/// Small integers, so that a sum is the same in whatever order it is made.
+/// Small integers, so that a sum is the same in any order.
 void fill(std::span<float> data, std::uint64_t seed, std::uint32_t rank);
-/// True if every element is the sum of what `world` ranks fill in, or off by no more than a share
-/// of the largest sum that there is.
+/// Whether every element is the sum of what `world` ranks fill in, or differs from it by at most
+/// this share of the largest possible sum.
 bool is_sum(std::span<const float> data, std::uint64_t seed, std::uint32_t world,
             double off_at_most = 0);
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Lets FSDP2 train on the host with a PyTorch whose host has no events, such as 2.6. A newer one
-has them. They do nothing there either, since the host does all work at once."""
+"""Lets FSDP2 train on the CPU with a PyTorch that has no events for the CPU, such as 2.6. Newer
+versions have them. They do nothing, because the CPU does all work at once."""
 
 import torch
 
@@ -32,7 +32,7 @@ class Stream(torch.cpu.Stream):
 
 
 def add():
-    """Before the first call of fully_shard()."""
+    """Adds the events. Call it before the first fully_shard()."""
     if hasattr(torch.cpu.Stream, "record_event"):
         return
     stream = Stream()
@@ -41,8 +41,8 @@ def add():
 
 
 def fully_shard(module, mesh):
-    """FSDP2 for one module. Where a pass frees parameters and gathers them again, PyTorch 2.6 takes
-    them for changed ones on the host, so they stay until the end of a step."""
+    """FSDP2 for one module. If a pass freed parameters and gathered them again, PyTorch 2.6 would
+    take them for changed ones on the CPU. So they stay until the end of a step."""
     add()
     if hasattr(torch.distributed.fsdp, "fully_shard"):
         from torch.distributed.fsdp import fully_shard as shard

@@ -110,7 +110,7 @@ void Mesh::step(std::uint64_t seed, const Take& take) {
   }
 }
 
-/// One read for each event, so that no rank keeps the others waiting.
+/// Reads once for each event, so that no rank delays the others.
 void Mesh::receive(std::uint32_t rank, std::uint64_t seed, const Take& take) {
   Peer& peer = peers_[rank];
   const bool in_header = peer.received < sizeof peer.header;

@@ -2,9 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// A connection between every two ranks, and messages over them that carry chunks of a vector. What
-// overlays over plain TCP have in common. All ranks run on one machine, so numbers are in the
-// host's byte order.
+// A connection between each pair of ranks, and messages with chunks of a vector. Overlays over
+// plain TCP share this. All ranks run on one machine, so numbers are in the host's byte order.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +18,7 @@
 
 namespace gradplane::peers {
 
-/// Who is where: the kernel's address of each rank, and the port on which all of them listen.
+/// The kernel's address of each rank, and the port on which all ranks listen.
 struct MeshPlaces {
   std::vector<std::string> addresses;  // by rank
   std::uint16_t port = 0;
@@ -27,15 +26,14 @@ struct MeshPlaces {
 };
 
 inline constexpr std::uint32_t kMeshMagic = 0x47504d53;
-/// A chunk that would need more is refused on both sides.
+/// The largest chunk. Sender and receiver refuse larger ones.
 inline constexpr std::uint32_t kMaxChunkBytes = 64U << 20;
 
-/// Comes before the bytes of a message. What `kind`, `chunk` and `argument` mean is the overlay's
-/// matter.
+/// Precedes the payload of a message. The overlay defines `kind`, `chunk` and `argument`.
 struct MeshHeader {
   std::uint32_t magic = kMeshMagic;
   std::uint32_t from = 0;
-  std::uint64_t seed = 0;  // of the round, so that rounds cannot be mixed up
+  std::uint64_t seed = 0;  // of the round, so that rounds are not confused
   std::uint32_t kind = 0;
   std::uint32_t chunk = 0;
   std::uint32_t argument = 0;
@@ -45,24 +43,24 @@ static_assert(sizeof(MeshHeader) == 32);
 
 class Mesh {
  public:
-  /// `payload` is gone when the call returns.
+  /// `payload` is valid only during the call.
   using Take = std::function<void(const MeshHeader&, std::span<const float> payload)>;
 
-  /// Returns when this rank is connected with all others. Throws std::runtime_error, as all calls
-  /// do when a connection fails.
+  /// Returns when this rank is connected to all others. Like all calls, it throws
+  /// std::runtime_error if a connection fails.
   Mesh(const MeshPlaces& places, std::uint32_t rank);
 
   std::uint32_t rank() const { return rank_; }
   std::uint32_t world() const { return static_cast<std::uint32_t>(peers_.size()); }
 
-  /// Queues a message. The payload must stay as it is until is_idle(), or until the receiver has
-  /// said that it has come. A message to this rank itself is not possible.
+  /// Queues a message to another rank. The payload must not change until is_idle(), or until the
+  /// receiver has confirmed it.
   void send(std::uint32_t to, MeshHeader header, std::span<const float> payload);
 
-  /// Waits for what the network does next, takes all messages that are whole, and sends on.
+  /// Waits for the next network event, hands over all complete messages, and continues sending.
   void step(std::uint64_t seed, const Take& take);
 
-  /// Whether the kernel has taken every message.
+  /// Whether the kernel has taken all messages.
   bool is_idle() const { return queued_ == 0; }
 
   Segments segments() const;
@@ -75,11 +73,11 @@ class Mesh {
   struct Peer {
     Socket socket;
     std::deque<Outgoing> queue;
-    std::size_t sent = 0;  // of the message at the front, header included
+    std::size_t sent = 0;  // bytes of the first message in the queue, including its header
     bool awaits_room = false;
     MeshHeader header;
     std::vector<float> payload;
-    std::size_t received = 0;  // of the message that is coming
+    std::size_t received = 0;  // bytes of the message that is arriving
   };
 
   void adopt(std::uint32_t rank, Socket socket);
@@ -89,11 +87,12 @@ class Mesh {
 
   std::uint32_t rank_;
   Socket epoll_;
-  std::vector<Peer> peers_;  // by rank; this rank's own has no socket
+  std::vector<Peer> peers_;  // by rank; the entry of this rank has no socket
   std::size_t queued_ = 0;
 };
 
-/// How a vector is cut: chunks of so many elements each, the last one with what is left.
+/// How a vector is cut: all chunks have `chunk_elements` elements, except that the last one may be
+/// shorter.
 struct Chunks {
   std::size_t elements = 0;
   std::size_t chunk_elements = 1;
@@ -107,7 +106,7 @@ struct Chunks {
   }
 };
 
-/// Adds a payload to a chunk of as many elements; throws std::runtime_error if it has others.
+/// Adds a payload to a chunk. Throws std::runtime_error if their sizes differ.
 void add_to(std::span<float> chunk, std::span<const float> payload);
 void copy_to(std::span<float> chunk, std::span<const float> payload);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""How Open MPI's ranks are started in network namespaces."""
+"""Starts Open MPI's ranks in network namespaces."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ import subprocess
 AGENT = pathlib.Path(__file__).resolve().parent / "netns_agent"
 DATAPLANE = "dp0"
 MANAGEMENT = "mg0"
-# Of what starts the ranks. Open MPI 5 leaves that to PRRTE, whose settings have other names.
+# Settings for starting ranks. Open MPI 5 uses PRRTE, whose settings have other names.
 STARTS = (
     ("--mca", "plm_rsh_agent", AGENT),
     ("--mca", "plm_rsh_no_tree_spawn", 1),
@@ -21,7 +21,7 @@ STARTS_BY_PRRTE = (
     ("--prtemca", "prte_if_include", MANAGEMENT),
 )
 FIRST_WITH_PRRTE = 5
-# A rank that waits in a collective polls; it yields the CPU to whoever else wants it.
+# A rank that waits in a collective polls, and yields the CPU to other processes.
 MESSAGES = (
     ("--mca", "pml", "ob1"),
     ("--mca", "btl", "tcp,self"),
@@ -40,11 +40,12 @@ def major_version():
 
 
 def mpi_command(namespaces, addresses, program, *arguments, interface=DATAPLANE):
-    """(arguments, environment) that start rank R in namespaces[R], whose management address is
-    addresses[R]. `interface` has MPI's own messages. To be run in the first of the namespaces."""
+    """The arguments and environment of a command that starts rank R in namespaces[R], whose
+    management address is addresses[R]. MPI's messages go over `interface`. Run the command in the
+    first namespace."""
     starts = STARTS_BY_PRRTE if major_version() >= FIRST_WITH_PRRTE else STARTS
     settings = [*starts, *MESSAGES, ("--mca", "btl_tcp_if_include", interface)]
-    # PRRTE does not count on the slot of a host that it knows by its address.
+    # PRRTE does not count the local host's slot if it knows the host by its address.
     command = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', namespaces[0],
                "mpirun", "--allow-run-as-root", "--bind-to", "none",
                "--map-by", "node:OVERSUBSCRIBE", "--host", ",".join(addresses),

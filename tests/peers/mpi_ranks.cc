@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// One rank of an MPI_Allreduce, for comparisons. tests/peers/mpi.py says how all are started.
-// Between rounds a rank blocks in the read of its commands, outside of MPI, and takes no CPU.
+// One rank of an MPI_Allreduce, for comparisons. tests/peers/mpi.py starts the ranks. Between
+// rounds a rank blocks in the read of its commands, outside of MPI, and uses no CPU.
 #include <CLI/CLI.hpp>
 #include <climits>
 #include <cstdio>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-// The C interface alone.
+// Leaves out MPI's C++ interface.
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
@@ -40,7 +40,7 @@ class MpiRank final : public peers::Participant {
  public:
   MpiRank(std::uint32_t rank, std::uint32_t world) : rank_(rank), world_(world) {
     std::vector<float> first(1);
-    all_reduce(first);  // the connections are made at the first use
+    all_reduce(first);  // MPI makes connections at their first use
   }
 
   nlohmann::json run_round(const peers::Round& round) override {

@@ -81,7 +81,7 @@ void TreeRank::begin() {
 
 void TreeRank::take(const MeshHeader& header, std::span<const float> payload) {
   if (header.kind == kResult) {
-    // This rank's sum has left long ago: the result is made of it.
+    // The payload of this rank's sum may be overwritten, because the result contains that sum.
     copy_to(chunk(header.chunk), payload);
     spread(header.chunk);
     return;
@@ -93,7 +93,7 @@ void TreeRank::take(const MeshHeader& header, std::span<const float> payload) {
   if (--missing_[header.chunk] == 0) pass_on(header.chunk);
 }
 
-/// The sum of this rank and all below it is complete.
+/// The sum over this rank and all ranks below it is complete.
 void TreeRank::pass_on(std::uint32_t index) {
   const std::uint32_t parent = place(index).parent;
   if (parent == mesh_.rank()) return spread(index);

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// All-reduces over overlays of plain TCP connections: fixed trees that sum on the way (a balanced
-// tree as MLNET has it, or one star for each share), and pairs that a scheduler makes while it goes
-// on, as TSEngine does. Both are cut into chunks, which are all under way at a time.
+// All-reduces over overlays of plain TCP connections. One kind has fixed trees that sum on the way:
+// a balanced tree as in MLNET, or one star for each share. The other has pairs that a scheduler
+// forms at run time, as in TSEngine. Both cut vectors into chunks, which are all in flight at once.
 
 #include <cstdint>
 #include <deque>
@@ -17,7 +17,7 @@
 
 namespace gradplane::peers {
 
-/// A rank of a mesh, with its vector. What happens to chunks is its subclass's matter.
+/// A rank of a mesh with its vector. Subclasses decide what happens to chunks.
 class OverlayRank : public Participant {
  public:
   OverlayRank(const MeshPlaces& places, std::uint32_t rank, std::size_t chunk_bytes);
@@ -26,7 +26,7 @@ class OverlayRank : public Participant {
  protected:
   virtual void begin() = 0;
   virtual void take(const MeshHeader& header, std::span<const float> payload) = 0;
-  /// Whether nobody needs anything from this rank any more.
+  /// Whether no rank needs anything more from this one.
   virtual bool is_over() const = 0;
 
   std::span<float> chunk(std::uint32_t index) { return chunks_.of(data_, index); }
@@ -40,22 +40,22 @@ class OverlayRank : public Participant {
  private:
   std::size_t chunk_elements_;
   Chunks chunks_;
-  std::vector<float> data_;  // the contribution, then partial sums, at last the result
+  std::vector<float> data_;  // the contribution first, then partial sums, then the result
   std::uint64_t seed_ = 0;
   std::uint32_t results_ = 0;
 };
 
-/// Where a rank stands in a tree.
+/// A rank's place in a tree.
 struct TreePlace {
-  std::uint32_t parent = 0;  // of the root: itself
+  std::uint32_t parent = 0;  // the root is its own parent
   std::vector<std::uint32_t> children;
 };
 
-/// `parents` has the parent of each rank, the root's is itself. Throws std::runtime_error unless it
-/// is a tree.
+/// `parents` has the parent of each rank. The root is its own parent. Throws std::runtime_error if
+/// that is not a tree.
 TreePlace place_in(const std::vector<std::uint32_t>& parents, std::uint32_t rank);
 
-/// Chunk i belongs to tree i modulo their number.
+/// Chunk i belongs to tree i modulo the number of trees.
 class TreeRank final : public OverlayRank {
  public:
   TreeRank(const MeshPlaces& places, std::uint32_t rank, std::size_t chunk_bytes,
@@ -71,10 +71,10 @@ class TreeRank final : public OverlayRank {
   void spread(std::uint32_t chunk);
 
   std::vector<TreePlace> trees_;
-  std::vector<std::uint32_t> missing_;  // children, of each chunk
+  std::vector<std::uint32_t> missing_;  // by chunk: children whose sums have not come
 };
 
-/// What the scheduler of pairs knows: pure, so that its choices can be tested.
+/// The scheduler's state and decisions. It does no I/O, so that tests can check its decisions.
 class PairScheduler {
  public:
   struct Transfer {
@@ -86,20 +86,20 @@ class PairScheduler {
   PairScheduler(std::uint32_t world, std::uint32_t root, std::uint64_t seed);
 
   void begin(std::uint32_t chunks);
-  /// A rank has a partial sum of so many contributions. The transfers that follow.
+  /// A rank has a partial sum of `merged` contributions. Returns the transfers that follow.
   std::vector<Transfer> partial_ready(std::uint32_t chunk, std::uint32_t rank, std::uint32_t merged,
                                       std::uint64_t now_ns);
-  /// A rank has received the result of another one.
+  /// A rank has received the result from another one. Returns the transfers that follow.
   std::vector<Transfer> result_received(std::uint32_t chunk, std::uint32_t from, std::uint32_t to,
                                         std::uint64_t now_ns);
-  /// A transfer is over: how fast the path was is known now.
+  /// A transfer has ended, which gives the speed of its path.
   void measured(std::uint32_t chunk, std::uint32_t from, std::uint32_t to, std::uint64_t now_ns);
   bool is_over() const { return served_count_ == std::uint64_t{world_} * chunks_.size(); }
 
  private:
   struct Chunk {
-    std::deque<std::uint32_t> waiting;  // ranks with a partial sum
-    std::vector<bool> served;           // has the result, or is about to get it
+    std::deque<std::uint32_t> waiting;  // ranks with a partial sum that have no partner yet
+    std::vector<bool> served;           // ranks that have the result or are being sent it
     std::uint32_t with_result = 0;
   };
   double& speed(std::uint32_t from, std::uint32_t to) { return speeds_[from * world_ + to]; }
@@ -110,13 +110,13 @@ class PairScheduler {
   std::uint32_t world_;
   std::uint32_t root_;
   std::mt19937_64 random_;
-  std::vector<double> speeds_;  // the last of each pair, 1 / seconds; 0: not known
+  std::vector<double> speeds_;  // of each pair's latest transfer, as 1 / seconds; 0: unknown
   std::vector<std::uint64_t> started_ns_;
   std::vector<Chunk> chunks_;
   std::uint64_t served_count_ = 0;
 };
 
-/// A partial sum goes where the scheduler says, which is part of the root's process.
+/// Sends partial sums where the scheduler says. The scheduler is in the root's process.
 class PairRank final : public OverlayRank {
  public:
   PairRank(const MeshPlaces& places, std::uint32_t rank, std::size_t chunk_bytes,
@@ -134,8 +134,8 @@ class PairRank final : public OverlayRank {
   void transfer(std::uint32_t chunk, std::uint32_t to, bool is_result);
 
   std::uint32_t root_;
-  PairScheduler scheduler_;            // the root's alone is used
-  std::vector<std::uint32_t> merged_;  // contributions in this rank's partial sum, of each chunk
+  PairScheduler scheduler_;            // only the root's is used
+  std::vector<std::uint32_t> merged_;  // by chunk: contributions in this rank's partial sum
   bool is_over_ = false;
 };
 

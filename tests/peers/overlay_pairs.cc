@@ -8,8 +8,8 @@
 namespace gradplane::peers {
 namespace {
 
-/// TSEngine's and GeoMX's MAX_GREED_RATE: how often at most the fastest known path is taken, where
-/// there are others that nobody has tried.
+/// TSEngine's and GeoMX's MAX_GREED_RATE: the largest probability of taking the fastest known path
+/// while there are untried ones.
 constexpr double kMaxGreed = 0.9;
 
 }  // namespace
@@ -39,7 +39,7 @@ std::vector<PairScheduler::Transfer> PairScheduler::partial_ready(std::uint32_t 
   }
   const std::uint32_t other = c.waiting.front();
   c.waiting.pop_front();
-  // The root keeps what it has; else the faster direction is taken.
+  // The root keeps its partial sum. Other pairs use the faster direction.
   bool rank_sends = speed(rank, other) > speed(other, rank);
   if (rank == root_ || other == root_) rank_sends = other == root_;
   const Transfer pair = rank_sends ? Transfer{rank, other, false} : Transfer{other, rank, false};
@@ -83,8 +83,8 @@ std::vector<PairScheduler::Transfer> PairScheduler::serve_next(std::uint32_t chu
   return {start(chunk, {from, to, true}, now_ns)};
 }
 
-/// With the probability of the known share, kMaxGreed at most, the fastest; else one that has not
-/// been tried.
+/// Chooses the fastest with a probability that is the known share, and at most kMaxGreed. Otherwise
+/// chooses an untried one.
 std::uint32_t PairScheduler::choose(std::uint32_t from,
                                     const std::vector<std::uint32_t>& candidates) {
   std::vector<std::uint32_t> unknown;
@@ -116,9 +116,9 @@ void PairRank::begin() {
   for (std::uint32_t i = 0; i < chunk_count(); ++i) tell_ready(i, mesh_.rank());
 }
 
-/// `from` is who sent what this rank has merged last, or itself.
+/// `from` is the rank whose partial sum this rank has merged last, or this rank.
 void PairRank::tell_ready(std::uint32_t chunk, std::uint32_t from) {
-  // Both counts fit sixteen bits: a mesh has 64 ranks at most.
+  // Both counts fit into 16 bits, because a mesh has at most 64 ranks.
   const MeshHeader report{.from = mesh_.rank(),
                           .seed = seed(),
                           .kind = kReady,
@@ -134,7 +134,7 @@ void PairRank::tell_received(std::uint32_t chunk, std::uint32_t from) {
   mesh_.send(root_, {.seed = seed(), .kind = kReceived, .chunk = chunk, .argument = from}, {});
 }
 
-/// At the root: what follows from the report of a rank.
+/// Handles a rank's report at the root.
 void PairRank::schedule(const MeshHeader& report) {
   const std::uint32_t from = report.argument & 0xffffU;
   const std::uint64_t now = now_ns();

@@ -28,7 +28,7 @@ TEST_CASE("Parents in a circle, or with two roots, are no tree", "[overlay]") {
   REQUIRE_THROWS_AS(place_in({0, 7}, 1), std::out_of_range);
 }
 
-/// Follows every transfer of one chunk at once, as if all took `slow(from, to)` times as long.
+/// Follows all transfers of one chunk, as if each took `slow(from, to)` times as long.
 struct Followed {
   std::vector<std::uint32_t> merged = std::vector<std::uint32_t>(kWorld, 1);
   std::multiset<std::uint32_t> served;

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""One rank of an unmodified PyTorch program that times all_reduces over Gloo, or whatever stands in
-for it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are as for any such program.
+"""One rank of an unmodified PyTorch program that times all_reduces over Gloo, or over what replaces
+Gloo. It needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as any such program.
 
-Reads commands, a line of JSON each, and answers each with one:
+Each command is a line of JSON, and each answer, too:
 
-  {"bytes": N, "rounds": R}               one all_reduce after the other: the seconds of each
-  {"bytes": N, "rounds": R, "depth": D}   D of them under way at a time: the seconds of all
+  {"bytes": N, "rounds": R}               one all_reduce after the other; answers seconds of each
+  {"bytes": N, "rounds": R, "depth": D}   D all_reduces in flight; answers seconds of all
 """
 
 import json
@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 
 def one_after_another(data, rounds):
-    """Sums of one tensor, in place. It begins anew before each, so that nothing overflows."""
+    """Sums one tensor in place. It is filled again before each sum, so that nothing overflows."""
     seconds = []
     for _ in range(rounds):
         data.fill_(1)

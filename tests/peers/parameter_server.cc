@@ -13,7 +13,8 @@ namespace gradplane::peers {
 namespace {
 
 constexpr std::size_t kReadBytes = 256 * 1024;
-/// Results leave in chunks: fewer system calls than element by element, and soon enough to overlap.
+/// Results are sent in chunks: large enough for few system calls, and small enough to overlap with
+/// pushes.
 constexpr std::size_t kChunkBytes = 16 * 1024;
 constexpr int kSilenceMs = 120'000;
 constexpr int kMaxEvents = 64;
@@ -51,7 +52,7 @@ void ParameterServer::add_worker(Socket socket) {
   }
 }
 
-/// For short messages to idle connections: they fit into the socket's buffer.
+/// Sends a short message to all workers. Connections are idle, so it fits into the socket buffers.
 void ParameterServer::tell(const Header& header) {
   for (const Worker& w : workers_) {
     Header own = header;
@@ -76,7 +77,7 @@ nlohmann::json ParameterServer::run_round(const Round& round) {
   for (const Worker& w : workers_) push_end_ns.push_back(w.push_end_ns);
   const bool is_correct = is_sum(sum_, round.seed, world_);
   nlohmann::json answer = round_answer("server", clock, is_correct, sum_);
-  // An all-reduce ends on the workers; an incast ends here, with the last contribution.
+  // An all-reduce ends at the workers. An incast ends here, with the last contribution.
   answer.erase("end_ns");
   answer[round.kind == RoundKind::kPush ? "end_ns" : "pushed_ns"] =
       *std::max_element(push_end_ns.begin(), push_end_ns.end());
@@ -126,7 +127,7 @@ Header ParameterServer::expected(const Worker& w, Message message) const {
           .world = world_};
 }
 
-/// One read for each event, so that no worker keeps the others waiting.
+/// Reads once for each event, so that no worker delays the others.
 void ParameterServer::receive(Worker& w) {
   const std::size_t data_end = sizeof(Header) + round_.bytes;
   if (w.received < sizeof(Header)) {
@@ -156,7 +157,7 @@ void ParameterServer::take_header(Worker& w, std::size_t at, Message message) {
   }
 }
 
-/// An element may arrive in two halves: the first one is kept until the other is there.
+/// Adds what has arrived. The first part of an element is kept until the rest arrives.
 void ParameterServer::take_data(Worker& w) {
   std::vector<std::byte>& half = partial_[w.rank];
   std::copy(half.begin(), half.end(), buffer_.begin());
@@ -181,7 +182,7 @@ std::size_t ParameterServer::complete_bytes() const {
   return least == round_.bytes ? least : least - least % kChunkBytes;
 }
 
-/// How much of its result stream a worker may have by now.
+/// How many bytes of its result stream may have been sent to a worker by now.
 std::size_t ParameterServer::sendable(const Worker& w) const {
   if (round_.kind == RoundKind::kPush) return w.pushed == round_.bytes ? sizeof(Header) : 0;
   const std::size_t complete = complete_bytes();
@@ -215,7 +216,8 @@ void ParameterServer::await_room(Worker& w, bool awaits) {
   watch(w);
 }
 
-/// Who has finished a round may begin the next before the others have finished: it waits unread.
+/// Does not read from a worker that has finished the round: it may begin the next one before the
+/// others have finished.
 void ParameterServer::watch(const Worker& w) const {
   const std::uint32_t in = has_finished(w) ? 0U : EPOLLIN;
   epoll_event event{.events = in | (w.awaits_room ? EPOLLOUT : 0U), .data = {.u32 = w.rank}};

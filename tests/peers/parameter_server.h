@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// A parameter server as one would write it today over the kernel's TCP: workers push while they
-// pull, the server adds what arrives while it arrives, and sends each chunk of the sum as soon as
-// it is complete. Both run in one network of one machine, so numbers are in the host's byte order.
+// A parameter server as one would write it today over the kernel's TCP. Workers push and pull at
+// the same time. The server adds data as they arrive, and sends each chunk of the sum as soon as it
+// is complete. Server and workers run on one machine, so numbers are in the host's byte order.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@ inline constexpr std::uint32_t kMagic = 0x47505053;
 
 enum class Message : std::uint32_t { kHello = 1, kAllReduce, kPush, kResult, kFinished };
 
-/// Comes before each contribution and each result, so that rounds cannot be mixed up. kHello and
-/// kFinished are headers alone. `rank` is the worker's in both directions.
+/// Precedes each contribution and each result, so that rounds are not confused. kHello and
+/// kFinished have no payload. `rank` is the worker's in both directions.
 struct Header {
   std::uint32_t magic = kMagic;
   Message message = Message::kHello;
@@ -33,24 +33,24 @@ struct Header {
 };
 static_assert(sizeof(Header) == 32);
 
-/// The connection of one worker, and how far its round has come. Sent and received count the bytes
-/// of a round's streams, headers included.
+/// The connection of one worker, and the state of its round. `received` and `sent` count the bytes
+/// of the round's streams, including headers.
 struct Worker {
   Socket socket;
   std::uint32_t rank = 0;
   std::size_t received = 0;
   std::size_t sent = 0;
-  std::size_t pushed = 0;  // bytes of whole elements that are in the sum
+  std::size_t pushed = 0;  // bytes of whole elements that have been added to the sum
   std::uint64_t push_end_ns = 0;
-  bool awaits_room = false;  // for sending; epoll knows
+  bool awaits_room = false;  // epoll waits until the socket can be written
 };
 
 class ParameterServer final : public Participant {
  public:
-  /// Returns when all workers are connected. Throws std::runtime_error, as run_round does.
+  /// Returns when all workers are connected. Like run_round, it throws std::runtime_error.
   ParameterServer(const Endpoint& at, std::uint32_t world);
   nlohmann::json run_round(const Round& round) override;
-  /// What is right is judged by the workers.
+  /// The workers check the results.
   nlohmann::json train(const Training& training) override;
 
  private:
@@ -79,12 +79,12 @@ class ParameterServer final : public Participant {
   std::size_t finished_ = 0;
   std::vector<float> sum_;
   std::vector<std::byte> buffer_;
-  /// Headers and elements that have arrived in part, per worker.
+  /// Headers and elements that have arrived only in part, by worker.
   std::vector<Header> headers_;
   std::vector<std::vector<std::byte>> partial_;
 };
 
-/// One worker; `world` counts the workers. Throws std::runtime_error.
+/// One worker. `world` is the number of workers. Throws std::runtime_error.
 class ParameterWorker final : public Participant {
  public:
   ParameterWorker(const Endpoint& server, std::uint32_t rank, std::uint32_t world);
@@ -102,7 +102,7 @@ class ParameterWorker final : public Participant {
   std::uint32_t rank_;
   std::uint32_t world_;
   Socket socket_;
-  std::vector<float> data_;  // the contribution, and behind what was pushed the result
+  std::vector<float> data_;  // the contribution; results overwrite the part that was pushed
   std::size_t bytes_ = 0;
   bool is_push_ = false;
   std::size_t sent_ = 0;

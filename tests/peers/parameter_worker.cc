@@ -55,7 +55,7 @@ nlohmann::json ParameterWorker::run_round(const Round& round) {
   finish(header);
   const Segments after = segments_of(socket_);
   if (round.spoil) data_[0] += 1;
-  // After a push alone there is no sum here: the server judges it.
+  // After a push alone the worker has no sum. The server checks it.
   const bool is_correct = is_push_ || is_sum(data_, round.seed, world_);
   nlohmann::json answer = round_answer(rank_, clock, is_correct, data_);
   if (is_push_) answer.erase("crc");
@@ -102,8 +102,8 @@ void ParameterWorker::send_more(const Header& header) {
   sent_ += send_some(socket_, bytes + at, bytes_ - at, false);
 }
 
-/// The result takes the place of the contribution. The server has summed what it sends, so those
-/// bytes have long left this memory.
+/// The result overwrites the contribution. The server sends only what it has summed, so those bytes
+/// have left this memory before.
 void ParameterWorker::receive_more(const Header& header) {
   if (received_ < sizeof header) {
     auto* bytes = reinterpret_cast<std::byte*>(&result_header_);

@@ -4,7 +4,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-// Not netinet/tcp.h: the C library's tcp_info ends before the count of data segments.
+// The C library's netinet/tcp.h has a tcp_info without the number of data segments.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// Plain kernel TCP, as the parameter server and its workers use it. The sizes of the sockets'
-// buffers are left to the kernel's autotuning: a fixed size would switch that off.
+// Kernel TCP for the parameter server and its workers. The kernel tunes the sizes of socket
+// buffers; a fixed size would switch that off.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,26 +34,26 @@ struct Endpoint {
   std::string congestion_control;
 };
 
-/// Both throw std::runtime_error that says what failed and where. Connections of the listener
-/// inherit its congestion control.
+/// Both throw std::runtime_error, which says what failed and where. Connections inherit the
+/// listener's congestion control.
 Socket listen_on(const Endpoint& at);
-/// Tries again for a bounded time while nobody listens there yet.
+/// Tries again for a limited time while no process listens there.
 Socket connect_to(const Endpoint& peer);
 Socket accept_from(const Socket& listener);
 void make_nonblocking(const Socket& socket);
 
-/// Data segments that this end has sent since the connection began.
+/// Data segments that this end has sent on the connection.
 struct Segments {
   std::uint64_t sent = 0;
   std::uint64_t retransmitted = 0;
 };
 Segments segments_of(const Socket& socket);
 
-/// For a non-blocking socket: the bytes moved, 0 when it would block. Throw when the connection has
-/// failed, and receive_some also when the peer has closed it.
+/// For a non-blocking socket: returns the number of bytes, or 0 if it would block. Both throw if
+/// the connection has failed, and receive_some also if the peer has closed it.
 std::size_t send_some(const Socket& socket, const void* data, std::size_t bytes, bool more);
 std::size_t receive_some(const Socket& socket, void* data, std::size_t bytes);
-/// Waits for as long as it takes, in a bounded number of silent seconds.
+/// Waits until all bytes have arrived, or nothing arrives for a limited time.
 void receive_all(const Socket& socket, void* data, std::size_t bytes);
 
 }  // namespace gradplane::peers

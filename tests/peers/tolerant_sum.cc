@@ -14,11 +14,11 @@ constexpr std::uint32_t kExactBits = 24;  // of fp32
 constexpr std::uint32_t kMaxFactorBits = 12;
 constexpr std::uint32_t kIndexFactor = 2654435761U;
 constexpr std::uint32_t kSeedFactor = 40503U;
-/// The factor and the product are rounded to fp32, each within 2^-24.
+/// Both the factor and the product are rounded to fp32, each within 2^-24.
 constexpr double kRescaleTolerance = 0x1p-22;
 constexpr std::size_t kLayers = 6;
 constexpr std::size_t kBiasElements = 64;
-/// Below this a message is one tensor.
+/// A shorter message is one tensor.
 constexpr std::size_t kMinLayered = 8192;
 static_assert(kMinLayered >> kLayers >= 2 * kBiasElements);
 
@@ -73,7 +73,7 @@ bool RankCode::holds(std::span<const float> block, std::uint64_t seed, std::size
   const double tolerance = scaled ? kRescaleTolerance : 0;
   for (std::size_t i = 0; i < block.size(); ++i) {
     const double expected = static_cast<double>(set) * factor(seed, first_index + i) * scale;
-    // So that what is no number is wrong, too.
+    // Written so that NaN is wrong, too.
     if (!(std::abs(block[i] - expected) <= tolerance * expected)) return false;
   }
   return true;

@@ -13,10 +13,10 @@ using namespace gradplane::peers;
 namespace {
 
 constexpr std::uint64_t kSeed = 1001;
-constexpr std::size_t kIndex = 352;  // of the block in its message
+constexpr std::size_t kIndex = 352;  // of the block's first element in its message
 constexpr std::size_t kElements = 40;
 
-/// The block that a root sends down for a set of ranks.
+/// The block that a root sends as the result for a set of ranks.
 std::vector<float> sum_of(const RankCode& code, std::uint32_t world, RankSet set, bool rescaled) {
   std::vector<float> sum(kElements);
   std::vector<float> message(kIndex + kElements);
@@ -59,7 +59,7 @@ TEST_CASE("a scaled sum tells how many ranks are in it, and which unless two set
     REQUIRE(found.has_value());
     if (*found == set) continue;
     ++mistaken;
-    // Then both have the same mean.
+    // Both sets have the same mean then.
     REQUIRE(std::popcount(*found) > std::popcount(set));
     REQUIRE(*found * static_cast<RankSet>(std::popcount(set)) ==
             set * static_cast<RankSet>(std::popcount(*found)));

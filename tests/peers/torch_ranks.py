@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""All ranks of one torch.distributed job over Gloo, each in a network namespace of its own.
+"""All ranks of one torch.distributed job over Gloo, each in its own network namespace.
 
-One parent imports torch once and forks a child for each rank: eight ranks cost one import. Rank R
-reads commands from DIR/rank-R.in, answers on DIR/rank-R.out and logs to DIR/rank-R.log; the FIFOs
-are there before this starts. scripts/bench.d/ranks.py says what commands and answers are.
+The parent imports torch once and forks a child for each rank, so eight ranks cost one import. Rank
+R reads commands from DIR/rank-R.in, answers on DIR/rank-R.out and logs to DIR/rank-R.log. The FIFOs
+must exist before. scripts/bench.d/ranks.py describes commands and answers.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def index_part(count):
 
 
 def contribution(count, seed, rank):
-    """Small integers, so that their sum is the same in whatever order it is made."""
+    """Small integers, so that their sum is the same in any order."""
     offset = numpy.uint32((seed * SEED_FACTOR + rank * RANK_FACTOR) & 0xFFFFFFFF)
     return ((index_part(count) + offset) >> numpy.uint32(24)).astype(numpy.float32)
 
@@ -73,7 +73,7 @@ def is_sum(result, seed, world):
 
 
 def wait_until(at_ns):
-    with contextlib.suppress(ValueError):  # the time has come already
+    with contextlib.suppress(ValueError):  # the time is over already
         time.sleep((at_ns - SPIN_NS - time.monotonic_ns()) / 1e9)
     while time.monotonic_ns() < at_ns:
         pass
@@ -100,7 +100,7 @@ def run_round(command, rank, world):
     else:
         all_reduce(tensor, command.get("buckets", 1))
     end_ns, end_cpu_ns = time.monotonic_ns(), time.process_time_ns()
-    if command.get("spoil"):  # of tests: the check must see it
+    if command.get("spoil"):  # for tests: the check must find it
         tensor[0] += 1
     result = tensor.numpy()
     answer = {
@@ -110,7 +110,7 @@ def run_round(command, rank, world):
         "correct": is_of_first(result, seed) if is_broadcast else is_sum(result, seed, world),
         "crc": f"{zlib.crc32(result):08x}",
     }
-    # Preparing and checking the data are no part of what is measured.
+    # Preparing and checking the data is not measured.
     last_cpu_ns = time.process_time_ns()
     answer["other_cpu_ns"] = start_cpu_ns - first_cpu_ns + last_cpu_ns - end_cpu_ns
     return answer
@@ -125,7 +125,7 @@ def follow_commands(commands, answer, rank, world):
 
 
 def enter_namespace(name):
-    """Only the calling thread enters, so it must be the only one."""
+    """Moves only the calling thread, so the process must have no other."""
     with open(f"/run/netns/{name}", "rb") as namespace:
         if libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
             error = ctypes.get_errno()
@@ -133,7 +133,7 @@ def enter_namespace(name):
 
 
 def set_environment(arguments, rank):
-    """What gradplane's shim and Gloo read when the process group is made."""
+    """Sets what gradplane's shim and Gloo read when the process group is made."""
     address, port = arguments.master.rsplit(":", 1)
     os.environ.update(
         RANK=str(rank), WORLD_SIZE=str(len(arguments.namespaces)),
@@ -144,7 +144,7 @@ def set_environment(arguments, rank):
 
 
 def run_rank(arguments, rank):
-    """The life of a child; its exit code."""
+    """Runs a rank in a child process. Returns its exit code."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     base = f"{arguments.fifos}/rank-{rank}"
     log = os.open(f"{base}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -164,12 +164,12 @@ def run_rank(arguments, rank):
             dist.init_process_group(
                 "gloo", timeout=datetime.timedelta(seconds=arguments.timeout_s)
             )
-            dist.all_reduce(torch.zeros(1))  # every connection is made and has been used
+            dist.all_reduce(torch.zeros(1))  # makes and uses every connection
             answer({"ready": True, "rank": rank})
             follow_commands(commands, answer, rank, len(arguments.namespaces))
             dist.destroy_process_group()
             return 0
-        except Exception as error:  # whatever a collective throws is this rank's answer
+        except Exception as error:  # an exception of a collective is this rank's answer
             answer({"rank": rank, "error": f"{error!r}"[:MAX_ERROR_CHARACTERS]})
             return 1
 

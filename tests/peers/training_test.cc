@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Trainings of measured peers: what each iteration does and how long it computes, which commands
-// are refused, and how a participant is followed.
+// Trainings of measured peers: what each iteration does, how long it computes, which commands are
+// refused, and how a participant carries out commands.
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -37,7 +37,7 @@ Training training_of(std::uint32_t iterations, std::uint64_t compute_ns, double 
           .jitter = jitter};
 }
 
-/// Between the end of one all-reduce and the start of the next.
+/// The times between the end of one all-reduce and the start of the next.
 std::vector<std::uint64_t> pauses(const nlohmann::json& answer) {
   const auto start_ns = answer.at("start_ns").get<std::vector<std::uint64_t>>();
   const auto end_ns = answer.at("end_ns").get<std::vector<std::uint64_t>>();
@@ -61,7 +61,7 @@ class NoTrainings final : public Participant {
   nlohmann::json run_round(const Round& /*round*/) override { return {}; }
 };
 
-/// Follows lines of commands; the exit code, and the answers.
+/// Carries out lines of commands. Returns the exit code and the answers.
 template <typename Who>
 std::pair<int, std::vector<nlohmann::json>> follow_lines(const std::string& lines) {
   const std::string commands = std::tmpnam(nullptr);
@@ -120,7 +120,8 @@ TEST_CASE("a training that begins in the past says how late it was") {
 }
 
 TEST_CASE("jitter draws each computing anew, the same for all ranks") {
-  // What is computed is at least what was drawn; no upper bound holds on a busy machine.
+  // A computation takes at least the time that was drawn. On a busy machine there is no upper
+  // bound.
   constexpr double kJitter = 0.5;
   const auto drawn = draw_compute_ns(training_of(200, 1'000'000, kJitter));
   CHECK(drawn == draw_compute_ns(training_of(200, 1'000'000, kJitter)));
