@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxConnections = 16;
 constexpr std::size_t kMaxRequestBytes = 65536;
-// A reply on all links is one message.
+// The answer about all links is one message.
 constexpr int kSendBufferBytes = 4 << 20;
 
 }  // namespace

@@ -10,16 +10,16 @@
 
 namespace gradplane::lab {
 
-/// Where the switch is asked: a Unix socket of whole messages. Never blocks.
+/// The control socket of the switch: a Unix socket that carries whole messages. It never blocks.
 class ControlSocket {
  public:
-  /// Adds itself to the epoll set. A socket that was left behind at this path is replaced.
+  /// Adds the socket to the epoll set. Replaces a socket file that was left at this path.
   static Result<ControlSocket> open(const std::string& path, int epoll_fd);
   ControlSocket(ControlSocket&&) noexcept = default;
   ControlSocket& operator=(ControlSocket&&) = delete;
   ~ControlSocket();  // removes the path
 
-  /// Takes up new connections, and answers each request with what `answer(request)` returns.
+  /// Accepts new connections, and answers each request with what `answer(request)` returns.
   template <typename F>
   void serve(F answer) {
     accept_new();

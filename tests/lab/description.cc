@@ -38,7 +38,8 @@ class Parser {
                       "unknown; accepted: defaults, hosts, sites, site_links, schedule, seed");
       }
     }
-    // In this order, whatever the order in the file: each needs what stands before it here.
+    // Reads sections in this order, whatever their order in the file, because each needs those
+    // before.
     if (const Tree* tree = find(document, "seed")) read_seed(*tree);
     if (const Tree* tree = find(document, "defaults")) read_defaults(*tree);
     read_sites(find(document, "sites"));
@@ -113,7 +114,7 @@ class Parser {
     return 0;
   }
 
-  /// Host links and site links share their names' space, because commands name either.
+  /// Host links and site links share one name space, because commands may name either kind.
   std::string link_name(const Tree& tree, const std::string& key) {
     const std::string name = reader_.name(tree, key).value_or("");
     const auto same = [&name](const auto& known) { return known.name == name; };

@@ -18,7 +18,7 @@ struct HostDescription {
   std::string name;
   std::size_t site_index = 0;
   LinkSettings up;    // from the host
-  LinkSettings down;  // to it
+  LinkSettings down;  // to the host
 };
 
 struct SiteLinkDescription {
@@ -28,11 +28,12 @@ struct SiteLinkDescription {
   LinkSettings backward;
 };
 
-/// Which directions of a link are meant. up and forward are the first, down and backward the
-/// second.
+/// Which directions of a link a change applies to: kFirst is up or forward, kSecond is down or
+/// backward.
 enum class Direction : std::uint8_t { kFirst, kSecond, kBoth };
 
-/// "up", "down", "forward", "backward", "both" or nothing, as the kind of link has them.
+/// Parses "up", "down", "forward", "backward" or "both"; no text means both. Returns nothing for
+/// other words, and for words of the other kind of link.
 std::optional<Direction> parse_direction(std::string_view text, bool is_host_link);
 
 struct ScheduledChange {
@@ -46,11 +47,11 @@ struct Description {
   std::vector<std::string> sites;
   std::vector<HostDescription> hosts;
   std::vector<SiteLinkDescription> site_links;
-  std::vector<ScheduledChange> schedule;  // by time
+  std::vector<ScheduledChange> schedule;  // in the order of times
   std::uint64_t seed = 1;
 };
 
-/// Either a description, or what is wrong, by line.
+/// Either a description, or the errors with their lines.
 struct [[nodiscard]] ParsedDescription {
   std::optional<Description> description;
   std::vector<config::ConfigError> errors;

@@ -8,19 +8,19 @@
 
 namespace gradplane::lab {
 
-/// The largest frame that passes: an MTU of 1500 with a VLAN tag, and some room.
+/// The largest frame that is forwarded: an MTU of 1500 with a VLAN tag, and some reserve.
 inline constexpr std::size_t kMaxFrameBytes = 2048;
 inline constexpr std::size_t kEthernetHeaderBytes = 14;
 
-/// A MAC address as a number. The frame has kEthernetHeaderBytes at least.
+/// The MAC addresses of a frame as numbers. The frame has at least kEthernetHeaderBytes.
 std::uint64_t destination_mac(std::span<const std::byte> frame);
 std::uint64_t source_mac(std::span<const std::byte> frame);
-/// Broadcast or multicast.
+/// Whether the address is for broadcast or multicast.
 bool is_group(std::uint64_t mac);
 
-/// Whether this is an IPv4 packet whose sender understands ECN, marked or not.
+/// Whether this is an IPv4 packet with ECN, marked or not.
 bool is_ecn_capable(std::span<const std::byte> frame);
-/// Sets Congestion Experienced and mends the header's checksum. For ECN capable frames only.
+/// Sets Congestion Experienced and updates the header's checksum. Only for frames with ECN.
 void mark_congestion(std::span<std::byte> frame);
 
 }  // namespace gradplane::lab

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Puts an emulated network between real interfaces. One thread, until SIGTERM.
+// Emulates a network between real interfaces. One thread; runs until SIGTERM.
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -23,16 +23,17 @@
 namespace gradplane::lab {
 namespace {
 
-// To the microsecond the switch serves single frames: it wakes up for each, and waits awake for
-// what the kernel needs to wake it up. That may take one part in kPunctualPart of the time.
+// The switch delivers single frames to the microsecond: it wakes up for each of them, and spins for
+// the time that a wake-up takes. It spins for at most one part in kPunctualPart of the time.
 constexpr Duration kSpin = Duration::us(30);
 constexpr Duration kWakeCost = Duration::us(20);
 constexpr std::int64_t kPunctualPart = 20;
 constexpr Duration kMaxCredit = Duration::ms(2);
-// While much happens, it is looked after this often and not one by one, like a NIC that coalesces
-// its interrupts. Frames carry the time of their arrival, so this does not add up over the hops.
+// Under load the switch works once in this interval and not for each event, like a NIC that
+// coalesces interrupts. Frames have the time of their arrival, so the delay does not add up over
+// hops.
 constexpr Duration kGrain = Duration::us(100);
-// How often a busy switch looks whether somebody asks it something.
+// How often a busy switch looks for requests.
 constexpr Duration kServeInterval = Duration::ms(2);
 
 Instant read_clock(clockid_t clock) {
@@ -79,7 +80,7 @@ class Switch {
   }
 
  private:
-  /// Empties all rings before anything is run, so that frames take their turn by time.
+  /// Empties all rings before it runs events, so that frames are ordered by time.
   std::size_t receive() {
     const Instant now = read_clock();
     const Duration offset = read_clock(CLOCK_REALTIME) - now;
@@ -106,8 +107,8 @@ class Switch {
     return true;
   }
 
-  /// Until the next event, but wakes up for what comes in: at once while that is seldom, else by a
-  /// nap of kGrain.
+  /// Waits until the next event or arrival. If arrivals are rare it wakes at once, otherwise after
+  /// a sleep of kGrain.
   void wait(Instant now, bool busy) {
     credit_ = std::min(credit_ + (now - last_wait_) / kPunctualPart, kMaxCredit);
     last_wait_ = now;
@@ -121,7 +122,7 @@ class Switch {
     const timespec patience = to_timespec(ahead.count_ns());
     epoll_event events[8];
     const int count = epoll_pwait2(epoll_fd_, events, 8, &patience, nullptr);
-    // Not of a port: somebody asks, or ends us.
+    // Such an event is a request or a signal, and not of a port.
     for (int i = 0; i < count; ++i) {
       if (events[i].data.fd >= 0) next_serve_ = {};
     }
@@ -202,7 +203,7 @@ std::optional<Description> read_description(const std::string& path) {
   return std::move(parsed.description);
 }
 
-/// In the order of the hosts; each host has exactly one.
+/// Opens the ports in the order of the hosts. Each host has exactly one.
 Result<std::vector<Port>> open_ports(const Options& options, const Description& description,
                                      int epoll_fd) {
   std::vector<Port> ports;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kBitNsPerByteSecond = 8 * 1'000'000'000LL;
 
-/// Uniform in [0, 1). The standard's distributions differ between libraries; this does not.
+/// Uniform in [0, 1). Unlike the standard distributions, it is the same with every library.
 double uniform(Rng& rng) {
   return static_cast<double>(rng() >> 11) * 0x1.0p-53;
 }

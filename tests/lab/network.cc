@@ -11,7 +11,7 @@ namespace gradplane::lab {
 namespace {
 
 constexpr std::uint16_t kEverybody = 0xffff;
-// A host has one or two; somebody who invents more shall not fill the memory.
+// A host has one or two addresses. The limit keeps a host with many from using up the memory.
 constexpr std::size_t kMaxMacs = 64 * kMaxHosts;
 
 }  // namespace
@@ -29,7 +29,7 @@ Network::Network(const Description& description, std::size_t frames_in_flight)
   for (const SiteLinkDescription& link : description.site_links) {
     links_.push_back({link.name, false, Link(link.forward), Link(link.backward), {}});
   }
-  // The slots that are used first are used again first, while they are still in the cache.
+  // Recently freed slots are used again first, while they are in the cache.
   for (std::size_t i = frames_in_flight; i > 0; --i) {
     free_slots_.push_back(static_cast<Slot>(i - 1));
   }
@@ -86,7 +86,7 @@ void Network::forward(const Event& event) {
     pass(hop.is_forward ? link.first : link.second, next, event.at);
   };
   if (event.to_host != kEverybody) {
-    // What a host sends to itself comes back from no switch.
+    // A frame from a host to itself is not sent back.
     if (event.to_host != event.from_host) to(event.to_host);
   } else {
     for (std::uint16_t host = 0; host < host_count(); ++host) {

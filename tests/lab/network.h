@@ -16,15 +16,15 @@
 
 namespace gradplane::lab {
 
-/// Frames under way at most; 30 ms of 8 hosts that send 64-byte frames at 140 Mbit/s each, or
-/// 400 ms of 2 Gbit/s in large frames. Memory is used as frames need it.
+/// The most frames in flight. That is 30 ms of 8 hosts that send 64-byte frames at 140 Mbit/s each,
+/// or 400 ms of 2 Gbit/s in large frames. Memory is allocated as frames need it.
 inline constexpr std::size_t kDefaultFramesInFlight = 65536;
-/// A frame of at least so many bytes carries data, and no ack.
+/// A frame of at least this length carries data, and not only an ack.
 inline constexpr std::size_t kDataFrameBytes = 1000;
 
 struct NetworkCounters {
   std::uint64_t delivered = 0;
-  std::uint64_t pool_exhausted = 0;  // frames lost because too many were under way
+  std::uint64_t pool_exhausted = 0;  // frames lost because too many were in flight
   std::uint64_t malformed = 0;       // shorter than a header, or longer than kMaxFrameBytes
 };
 
@@ -34,24 +34,24 @@ struct TwoWayLink {
   bool is_host_link = true;
   Link first;   // up, or forward
   Link second;  // down, or backward
-  /// Of a host: when the last data frame that it sent came to its receiver, since the last reset.
+  /// For a host: when the last data frame that it sent reached its receiver, since the last reset.
   Instant last_data_arrival = {};
 };
 
-/// Hosts, links and the frames on them, in whatever time the caller lives. Pure.
-/// Knows, like any switch, which host has which MAC address from what the hosts have sent; a frame
-/// for an unknown one or for a group goes to every other host, over each one's own route.
+/// Hosts, links and the frames on them. The caller supplies the time, and there is no I/O. As a
+/// switch does, the network learns the hosts' MAC addresses from the frames that they send. A frame
+/// to an unknown address or to a group goes to every other host, over that host's own route.
 class Network {
  public:
   explicit Network(const Description& description,
                    std::size_t frames_in_flight = kDefaultFramesInFlight);
 
-  /// A host sends. Frames of one host come in the order of time.
+  /// A host sends a frame. Frames of one host must come in the order of time.
   void offer(std::size_t from_host, Instant at, std::span<const std::byte> frame);
 
   Instant next_event() const;
-  /// Runs what happens up to `now`; calls `deliver(host, at, frame)` for frames that arrive. A
-  /// frame stays as it is until release_delivered() or the next call of offer() or run_until().
+  /// Runs all events up to `now`. Calls `deliver(host, at, frame)` for frames that arrive. A frame
+  /// is valid until release_delivered(), or the next offer() or run_until().
   template <typename F>
   void run_until(Instant now, F deliver) {
     release_delivered();
@@ -71,7 +71,7 @@ class Network {
 
   void release_delivered();
 
-  /// The schedule counts from here; changes that were not yet due are forgotten.
+  /// Starts the schedule now. Changes of an earlier start that are not due yet are dropped.
   void start_schedule(Instant now);
 
   std::vector<TwoWayLink>& links() { return links_; }  // hosts first, then site links
@@ -86,27 +86,27 @@ class Network {
   using Slot = std::uint32_t;
   struct Event {
     Instant at;
-    std::uint64_t sequence = 0;  // keeps the order of what happens at the same time
+    std::uint64_t sequence = 0;  // orders events at the same time
     Slot slot = 0;
     std::uint16_t from_host = 0;
     std::uint16_t to_host = 0;
     std::uint16_t site = 0;
-    bool has_arrived = false;               // at to_host; else it is at the site
+    bool has_arrived = false;               // at to_host; otherwise it is at the site
     bool operator<(const Event& o) const {  // std::priority_queue pops the greatest
       return at != o.at ? at > o.at : sequence > o.sequence;
     }
   };
   struct SlotState {
     std::uint16_t bytes = 0;
-    std::uint32_t users = 0;  // events; duplicates and copies for a group share their bytes
+    std::uint32_t users = 0;  // number of events; duplicates and copies for a group share the bytes
   };
 
   std::span<std::byte> bytes(Slot slot) {
     return {memory_.get() + slot * kMaxFrameBytes, slots_[slot].bytes};
   }
   void forward(const Event& event);
-  /// Puts the event's frame on a link and makes an event of each arrival. The first one's time, or
-  /// 0.
+  /// Puts the event's frame on a link, and makes an event for each arrival. Returns the time of the
+  /// first arrival, or 0.
   Instant pass(Link& link, Event event, Instant at);
   void release(Slot slot);
   void start_due_changes(Instant now);

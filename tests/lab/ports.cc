@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kRingBytes = kRingFrames * kRingFrameBytes;
 constexpr unsigned kBlockBytes = 1 << 16;
 constexpr int kSendBufferBytes = 8 << 20;
-// A time stamp further from now than this is of a clock that was set.
+// A time stamp that differs more from now means that a clock was set.
 constexpr Duration kMaxAge = Duration::seconds(1);
 
 Error failure(const std::string& interface, const char* what) {
@@ -58,7 +58,8 @@ Result<Port> Port::open(const std::string& interface) {
   const unsigned index = if_nametoindex(interface.c_str());
   if (index == 0) return failure(interface, "not found");
   Port port;
-  // Protocol 0 receives nothing: the receiver until its ring is there, the sender for ever.
+  // With protocol 0 a socket receives nothing: the receiver until it has its ring, the sender
+  // always.
   const int type = SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK;
   port.receiver_ = ipc::UniqueFd(socket(AF_PACKET, type, 0));
   port.sender_ = ipc::UniqueFd(socket(AF_PACKET, type, 0));
@@ -102,7 +103,7 @@ Port::Received Port::front(Instant now, Duration real_time_offset) {
   const Instant sane = std::clamp(stamped, now - kMaxAge, now);
   last_at_ = std::max(last_at_, sane);
   const auto* bytes = reinterpret_cast<const std::byte*>(h) + h->tp_mac;
-  // What the ring had no room for is cut; the network refuses frames of this length.
+  // The ring has cut the frame. The network refuses frames of this length.
   const std::size_t length = h->tp_len > h->tp_snaplen ? kMaxFrameBytes + 1 : h->tp_snaplen;
   return {last_at_, {bytes, length}};
 }
@@ -131,7 +132,7 @@ void Port::flush() {
                               static_cast<unsigned>(batch_count_ - done), 0);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) {
-      // The frame in front is lost; those behind it may do better.
+      // The first frame is lost. The frames behind it may succeed.
       ++counters_.send_failures;
       ++done;
       continue;
@@ -144,7 +145,7 @@ void Port::flush() {
 PortCounters Port::counters() {
   tpacket_stats kernel = {};
   socklen_t size = sizeof(kernel);
-  // Reading resets what the kernel has counted.
+  // Reading resets the kernel's counters.
   if (getsockopt(receiver_.get(), SOL_PACKET, PACKET_STATISTICS, &kernel, &size) == 0) {
     counters_.ring_drops += kernel.tp_drops;
   }

@@ -16,10 +16,10 @@
 
 namespace gradplane::lab {
 
-/// Frames that wait for the process; 80 ms of 50000 frames a second.
+/// Frames that can wait for the process: 80 ms at 50000 frames a second.
 inline constexpr std::size_t kRingFrames = 4096;
 inline constexpr std::size_t kRingFrameBytes = 2048;
-/// Frames to one host for which one system call is made.
+/// The most frames to one host in one system call.
 inline constexpr std::size_t kSendBatch = 32;
 
 struct PortCounters {
@@ -27,8 +27,9 @@ struct PortCounters {
   std::uint64_t send_failures = 0;
 };
 
-/// One interface of the switch, as packet sockets: a ring of received frames in shared memory, and
-/// a socket that sends past the queueing discipline. Frames that it sent itself are not received.
+/// One interface of the switch, with two packet sockets: one has a ring of received frames in
+/// shared memory, and one sends past the queue discipline. The port does not receive its own
+/// frames.
 class Port {
  public:
   static Result<Port> open(const std::string& interface);
@@ -38,9 +39,9 @@ class Port {
 
   int receive_fd() const { return receiver_.get(); }
 
-  /// Calls `take(instant, frame)` for each received frame, up to `most`; returns how many. The
-  /// instant is when the kernel got the frame, however late this is called.
-  /// `real_time_offset` is CLOCK_REALTIME minus CLOCK_MONOTONIC, `now` of the latter.
+  /// Calls `take(instant, frame)` for up to `most` received frames, and returns their number. The
+  /// instant is when the kernel received the frame. `real_time_offset` is CLOCK_REALTIME minus
+  /// CLOCK_MONOTONIC, and `now` is of CLOCK_MONOTONIC.
   template <typename F>
   std::size_t receive(Instant now, Duration real_time_offset, std::size_t most, F take) {
     std::size_t count = 0;
@@ -54,7 +55,8 @@ class Port {
     return count;
   }
 
-  /// Remembers a frame for flush(), which a full batch calls by itself. The bytes must stay.
+  /// Adds a frame to the batch, and sends the batch when it is full. The bytes must stay valid
+  /// until flush().
   void send(std::span<const std::byte> frame);
   void flush();
 
@@ -75,7 +77,7 @@ class Port {
   ipc::UniqueFd receiver_;
   ipc::UniqueFd sender_;
   std::byte* ring_ = nullptr;
-  std::size_t next_ = 0;  // in the ring
+  std::size_t next_ = 0;  // index into the ring
   Instant last_at_;
   std::array<std::span<const std::byte>, kSendBatch> batch_;
   std::size_t batch_count_ = 0;

@@ -46,7 +46,7 @@ json link_json(const Link& link, Instant now) {
 
 json two_way_json(const TwoWayLink& link, Instant now) {
   json first = link_json(link.first, now);
-  // On CLOCK_MONOTONIC, which all processes of the machine share; 0: there was none.
+  // From CLOCK_MONOTONIC, which is the same for all processes of the machine; 0: no data frame.
   if (link.is_host_link) first["last_data_arrival_ns"] = link.last_data_arrival.count_ns();
   return {{link.is_host_link ? "up" : "forward", first},
           {link.is_host_link ? "down" : "backward", link_json(link.second, now)}};
@@ -89,7 +89,7 @@ json set_link(const json& request, Network& network, Instant now) {
   }
   std::vector<config::ConfigError> errors;
   Reader reader("settings", errors);
-  // JSON is YAML: what a file says and what a request says is read by the same code.
+  // JSON is YAML, so the same code reads settings in files and in requests.
   const std::string settings = request.value("settings", json()).dump();
   const SettingsChange change =
       reader.settings(config::read_tree(settings, "settings", errors), "");

@@ -4,7 +4,7 @@
 
 namespace gradplane::lab {
 
-// From each destination outwards: the link by which a site is first found leads there.
+// Searches outwards from each destination. The link over which a site is found first leads there.
 Routes::Routes(const Description& description)
     : site_count_(description.sites.size()),
       hops_(site_count_ * site_count_),

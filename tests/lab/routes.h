@@ -9,19 +9,20 @@
 
 namespace gradplane::lab {
 
-/// The next site link on the shortest way between two sites: fewest links, then file order.
+/// The next site link on the shortest route between two sites. Of equally short routes, it takes
+/// the one that comes first in the file.
 class Routes {
  public:
   struct Hop {
-    std::size_t link_index = 0;  // in Description::site_links
+    std::size_t link_index = 0;  // index into Description::site_links
     bool is_forward = true;
-    std::size_t site_index = 0;  // where it leads
+    std::size_t site_index = 0;  // the site at its end
   };
 
   explicit Routes(const Description& description);
 
   bool connected(std::size_t from_site, std::size_t to_site) const;
-  /// For different and connected sites.
+  /// The sites must be different and connected.
   const Hop& next(std::size_t from_site, std::size_t to_site) const {
     return hops_[from_site * site_count_ + to_site];
   }

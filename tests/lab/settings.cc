@@ -11,10 +11,10 @@ namespace gradplane::lab {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 16;
-// Shares are read in billionths.
+// Shares are integers of 1e-9.
 constexpr std::int64_t kWhole = 1'000'000'000;
 constexpr std::array kShareUnits = {config::Unit{"%", kWhole / 100}};
-// A frame's bits in nanoseconds, times the longest delay, stay far within 64 bits.
+// With this limit, a frame's bits in nanoseconds times the longest delay fit into 64 bits.
 constexpr std::int64_t kMaxRate = 1'000'000'000'000;
 constexpr Duration kMaxTime = Duration::seconds(3600);
 

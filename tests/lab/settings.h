@@ -12,7 +12,7 @@
 
 namespace gradplane::lab {
 
-/// The settings of a link that somebody gave, to be laid over those that it has.
+/// New settings of a link. Settings that are not given stay as they are.
 struct SettingsChange {
   std::optional<std::int64_t> rate_bits_per_second;
   std::optional<Duration> delay;
@@ -26,8 +26,8 @@ struct SettingsChange {
   void apply_to(LinkSettings& settings) const;
 };
 
-/// Reads YAML (and so JSON) and collects what is wrong with it, each with its line and what would
-/// be accepted.
+/// Reads YAML, and so JSON, and collects the errors in it. Each error has its line and says what
+/// would be accepted.
 class Reader {
  public:
   using Tree = config::Tree;
@@ -37,19 +37,19 @@ class Reader {
 
   void error(const Tree& at, const std::string& key, std::string reason);
 
-  /// Complains when `tree` is no map.
+  /// Adds an error if `tree` is not a map.
   bool is_map(const Tree& tree, const std::string& key);
-  /// Takes an entry of a map that says how a link is; false when the key is none of these.
+  /// Reads an entry of a map if its key is a link setting. Returns false for other keys.
   bool settings_entry(const config::TreeEntry& entry, const std::string& path,
                       SettingsChange& into);
-  /// A map of nothing but such entries.
+  /// Reads a map that has only link settings.
   SettingsChange settings(const Tree& tree, const std::string& path);
 
   std::optional<Duration> time(const Tree& tree, const std::string& key);
   std::optional<double> share(const Tree& tree, const std::string& key);
   std::optional<std::int64_t> size(const Tree& tree, const std::string& key);
   std::optional<std::int64_t> rate(const Tree& tree, const std::string& key);
-  /// A name of a host, a site or a link: lower-case letters, digits and hyphens.
+  /// Reads the name of a host, a site or a link: lower-case letters, digits and hyphens.
   std::optional<std::string> name(const Tree& tree, const std::string& key);
 
  private:
