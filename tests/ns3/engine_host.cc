@@ -13,9 +13,9 @@
 namespace gradplane::ns3_host {
 namespace {
 
-/// What is due in the past is done when a poll loop comes round again.
+/// How much later the engine runs when a deadline has already passed, as a poll loop would.
 constexpr Duration kPollInterval = Duration::us(1);
-/// Turns of one instant. An engine that needs more never comes to rest.
+/// The most turns in one instant. An engine that needs more never comes to rest.
 constexpr std::size_t kMaxTurns = 1'000'000;
 constexpr std::uint32_t kJob = 42;
 
@@ -92,7 +92,7 @@ void EngineHost::submit(std::uint32_t round, const std::vector<float>& expected)
   turn();
 }
 
-/// What a poll loop does in one instant: turns, until nothing is left to do.
+/// Runs a poll loop's turns in one instant, until there is nothing more to do.
 void EngineHost::turn() {
   std::size_t turns = 0;
   while (engine_->poll_once(now()) || take_sums()) {
@@ -127,8 +127,8 @@ void EngineHost::check(const ipc::Completion& completion) {
   }
 }
 
-/// The timer may ring early, which does no harm: every packet moves the deadline, and to cancel an
-/// event and make another each time is what costs.
+/// Sets the timer. It may fire too early, which does no harm. To cancel it and set it again for
+/// every packet would be slow, because every packet changes the deadline.
 void EngineHost::schedule() {
   const Instant deadline = std::max(engine_->next_deadline(now()), now() + kPollInterval);
   if (deadline == Instant::never() || (!timer_.IsExpired() && timer_at_ <= deadline)) return;

@@ -17,11 +17,11 @@
 
 namespace gradplane::ns3_host {
 
-/// What one host's engine knows.
+/// The configuration of one host's engine.
 struct EngineSettings {
   std::uint16_t node = 0;
-  std::uint64_t link_bits_per_second = 0;  // of its own link; 0: it does not know
-  std::size_t buffer_bytes = 0;            // of the queue before its link; 0: it does not know
+  std::uint64_t link_bits_per_second = 0;  // of its own link; 0: unknown
+  std::size_t buffer_bytes = 0;            // size of the queue before its link; 0: unknown
   bool grants = false;
   CongestionSettings congestion;
 };
@@ -34,21 +34,21 @@ struct EngineJob {
   std::size_t rank_count = 0;
 };
 
-/// The production engine as an application of ns-3: a UDP socket is its port, and the virtual clock
-/// runs its poll loop, which here takes no time. A host has one rank or none.
+/// The production engine as an application of ns-3. A UDP socket is its port. The virtual clock
+/// runs its poll loop, which takes no time. A host has one rank or none.
 class EngineHost : public ns3::Application {
  public:
-  /// `job` stays as long as the host. `summed` is called when the rank has a sum.
+  /// `job` must outlive the host. Calls `summed` when the rank has a sum.
   EngineHost(const EngineJob& job, const EngineSettings& settings,
              std::function<void(std::uint32_t round)> summed);
 
-  /// The rank submits a round; `expected` is its sum, and must stay until it has come. At most
-  /// kMaxInFlightRounds are on their way.
+  /// The rank submits a round. `expected` is its sum, and must stay valid until the sum has come.
+  /// At most kMaxInFlightRounds may be in flight.
   void submit(std::uint32_t round, const std::vector<float>& expected);
 
-  /// After the application has started.
+  /// Call it only after the application has started.
   SocketPort& port() { return *port_; }
-  /// What was wrong; empty when nothing was.
+  /// What went wrong; empty: nothing.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -66,7 +66,7 @@ class EngineHost : public ns3::Application {
   api::EventQueue events_;
   api::ReportQueue reports_;
   std::uint32_t rank_ = 0;
-  std::shared_ptr<engine::RankChannel> channel_;  // none without a rank
+  std::shared_ptr<engine::RankChannel> channel_;  // null if there is no rank
   std::optional<ipc::RingProducer<ipc::Submission>> submissions_;
   std::optional<ipc::RingConsumer<ipc::Completion>> completions_;
   std::unique_ptr<engine::JobRuntime> runtime_;

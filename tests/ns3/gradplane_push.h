@@ -15,20 +15,20 @@ using ns3_host::EngineHost;
 using ns3_host::EngineJob;
 using ns3_host::EngineSettings;
 
-/// gradplane on a star: every host has the production engine, the receiver is the root and has no
-/// rank. A push has ended when every block of it has come to the root's port, which sums it in the
-/// same instant; the ranks check the sums that come back.
+/// gradplane on a star. Every host has the production engine. The receiver is the root and has no
+/// rank. A push ends when all its blocks have arrived at the root's port, which sums them in the
+/// same instant. The ranks check the sums that they get.
 class GradplanePush : public Contestant {
  public:
   GradplanePush(const Scenario& scenario, Star& star, const EngineSettings& settings);
 
-  /// What engines of that name (without "gradplane-") have.
+  /// The settings of engines with this name, without "gradplane-".
   static EngineSettings settings_of(const Scenario& scenario, std::string_view name);
 
   void set_rounds(Rounds& rounds) { rounds_ = &rounds; }
   void begin(std::size_t sender, std::uint32_t round) override;
   bool sums() const override { return true; }
-  /// After the last round.
+  /// Adds counters to the outcome. Call it after the last round.
   void report(Outcome& outcome) const;
 
  private:
@@ -43,11 +43,11 @@ class GradplanePush : public Contestant {
   std::vector<ns3::Ptr<EngineHost>> hosts_;
   std::vector<float> expected_;  // of round expected_of_
   std::uint32_t expected_of_ = 0;
-  std::uint32_t blocks_;                      // of a push
-  std::vector<std::vector<bool>> has_block_;  // of each sender, in the current round
-  std::vector<std::uint32_t> missing_;        // of each sender
+  std::uint32_t blocks_;                      // number of blocks in a push
+  std::vector<std::vector<bool>> has_block_;  // by sender, in the current round
+  std::vector<std::uint32_t> missing_;        // number of blocks, by sender
   std::uint64_t sent_bytes_ = 0;              // of pushes, without headers
-  std::vector<std::uint32_t> marks_heard_;    // packets, as the last ack to each sender told
+  std::vector<std::uint32_t> marks_heard_;    // marked packets, from the last ack to each sender
 };
 
 }  // namespace gradplane::ns3_incast

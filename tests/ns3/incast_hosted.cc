@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The engine under ns-3: what a run says must be so before anybody compares it.
+// The engine under ns-3: checks that the numbers of a run are right, before any comparison.
 #include <algorithm>
 #include <stdexcept>
 
@@ -17,7 +17,7 @@ using gradplane::ns3_incast::Scenario;
 namespace {
 
 constexpr std::size_t kMarkBytes = 30'000;
-/// Paced senders leave no longer queue than this.
+/// Paced senders make no longer queue than this.
 constexpr std::size_t kShortMarkBytes = 3'000;
 constexpr double kAtMostOverBound = 1.3;
 
@@ -34,7 +34,7 @@ double over_bound(Duration time, const Outcome& outcome) {
   return time.to_seconds() / outcome.bound.to_seconds();
 }
 
-/// What holds for every contestant.
+/// Checks that must pass for every transport.
 void check_sound(const Scenario& s, const Outcome& o) {
   CAPTURE(s.contestant, s.mark_bytes);
   CHECK(o.failure == "");
@@ -63,9 +63,10 @@ std::vector<Duration> pushes(const Outcome& outcome) {
 
 TEST_CASE("ns-3: the bound is what the wire takes") {
   Scenario s = scenario("gradplane-shares");
-  // 187 blocks with 122 bytes around each, of four senders; one more frame, and two delays.
+  // Four senders with 187 blocks each, which have 122 bytes of headers; one more frame, and two
+  // delays.
   CHECK(bound(s) == Duration::ns(8 * (4 * (262144 + 187 * 122) + 1530) + 100'000));
-  s.contestant = "tcp-reno";  // 182 segments with 90 bytes
+  s.contestant = "tcp-reno";  // 182 segments with 90 bytes of headers
   CHECK(bound(s) == Duration::ns(8 * (4 * (262144 + 182 * 90) + 1538) + 100'000));
 }
 
@@ -158,7 +159,7 @@ TEST_CASE("ns-3: a scenario out of bounds is refused") {
 
 TEST_CASE("ns-3: a run that does not end says so") {
   Scenario s = scenario("gradplane-shares");
-  s.limit = Duration::ms(520);  // the first round takes from 500 to 510
+  s.limit = Duration::ms(520);  // the first round takes from 500 to 510 ms
   const Outcome o = run(s);
   CHECK(o.failure == "only 1 of 3 rounds ended");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Many senders to one receiver in ns-3. A line of JSON for each contestant.
+// Many senders to one receiver in ns-3. Prints a line of JSON for each transport.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cinttypes>
@@ -71,7 +71,7 @@ void print(const Scenario& s, const Outcome& o, bool each_sender) {
               o.needed_bytes, o.repeated_bytes, o.failure.c_str());
 }
 
-/// Whether every round ended and every sum was right.
+/// Returns whether every round ended and every sum was right.
 bool run(const Options& options, const std::string& contestant) {
   Scenario scenario = options.scenario;
   scenario.contestant = contestant;

@@ -7,7 +7,7 @@
 namespace gradplane::ns3_host {
 namespace {
 
-/// A point-to-point frame of ns-3 has two bytes of PPP; a gap makes up for the rest of Ethernet's.
+/// ns-3's point-to-point frames have two bytes of PPP. A gap adds the other bytes of Ethernet.
 constexpr std::size_t kPppBytes = 2;
 
 }  // namespace

@@ -12,10 +12,10 @@
 
 #include "dataplane/base/time.h"
 
-/// ns-3's time and links in our units.
+/// Conversions between ns-3's time and links and gradplane's units.
 namespace gradplane::ns3_host {
 
-/// What a frame takes on the wire besides the IP packet: Ethernet with checksum, preamble and gap.
+/// Bytes of a frame on the wire besides the IP packet: Ethernet with checksum, preamble and gap.
 inline constexpr std::size_t kFrameBytes = 38;
 
 inline ns3::Time time_of(Duration duration) {
@@ -27,13 +27,13 @@ inline Instant now() {
   return Instant::from_ns(ns3::Simulator::Now().GetNanoSeconds());
 }
 
-/// As ns-3 wants the size of a queue.
+/// A queue's size in ns-3's format.
 inline std::string bytes_text(std::size_t bytes) {
   return std::to_string(bytes) + "B";
 }
 
-/// What this end of a point-to-point link sends. A frame takes as long as one of Ethernet with the
-/// same packet.
+/// Sets the rate of one end of a point-to-point link. A frame then takes as long as an Ethernet
+/// frame with the same packet.
 void set_rate(const ns3::Ptr<ns3::NetDevice>& end, std::uint64_t bits_per_second);
 
 }  // namespace gradplane::ns3_host

@@ -11,12 +11,13 @@
 namespace gradplane::ns3_host {
 namespace {
 
-/// Of the field that was once the type of service (RFC 3168, section 5).
+/// The bits of ECN in the former type-of-service field (RFC 3168, section 5).
 constexpr std::uint8_t kEcnBits = 3;
 constexpr std::uint8_t kCongestionExperienced = 3;
 constexpr std::uint8_t kEct0 = 2;
 
-/// Before release 3.42 a datagram has the type of service of its address, later that of its socket.
+/// Before release 3.42 a datagram has the type of service of its address, and later that of its
+/// socket.
 template <typename Address>
 void mark_as_capable(Address& to) {
   if constexpr (requires { to.SetTos(kEct0); }) to.SetTos(kEct0);

@@ -13,19 +13,19 @@
 
 namespace gradplane::ns3_host {
 
-/// A port of the engine on a UDP socket of ns-3. What it sends is ECT(0). One source port for all:
-/// here is one path. It has one queue, which is itself, and no groups: the hosts here have routes
-/// to each other, and none to a group.
+/// A port of the engine on a UDP socket of ns-3. It sends with ECT(0). It uses one source port,
+/// because there is only one path. It is itself its only queue. It has no groups, because the hosts
+/// have routes to each other, but none to a group.
 class SocketPort : public port::Port, public port::PortQueue {
  public:
-  /// `arrived` is called when receive() has something to give; it is not called from there.
+  /// `arrived` is called when receive() has new datagrams, but never inside of receive().
   SocketPort(const ns3::Ptr<ns3::Node>& node, Ipv4 address, std::uint16_t udp_port,
              std::function<void()> arrived);
   ~SocketPort() override;
   SocketPort(const SocketPort&) = delete;
   SocketPort& operator=(const SocketPort&) = delete;
 
-  /// Sees every datagram as it is received or sent.
+  /// Called with every datagram that is received or sent.
   using Witness = std::function<void(std::span<const std::byte>)>;
   void set_witnesses(Witness received, Witness sent);
 

@@ -12,24 +12,24 @@
 
 namespace gradplane::ns3_incast {
 
-/// What takes part in rounds.
+/// A transport that takes part in rounds.
 class Contestant {
  public:
   virtual ~Contestant() = default;
-  /// The sender has the bytes of a round and may send them.
+  /// The sender has the data of a round and may send them.
   virtual void begin(std::size_t sender, std::uint32_t round) = 0;
-  /// Whether senders take a sum back, and a round ends with the last of these.
+  /// Whether senders receive sums. If so, a round ends with the last of these.
   virtual bool sums() const = 0;
 };
 
-/// Begins rounds and notes when they end; ends the simulation after the last.
+/// Begins rounds and notes when they end. Ends the simulation after the last one.
 class Rounds {
  public:
   Rounds(const Scenario& scenario, Contestant& contestant);
 
   /// Schedules the first round.
   void start(Instant first);
-  /// The receiver has everything of a sender's push.
+  /// The receiver has a sender's whole push.
   void on_pushed(std::size_t sender);
   /// A sender has the sum.
   void on_summed();

@@ -17,7 +17,7 @@ static_assert(kMaxSenders < kMaxNodes, "the receiver is a node too");
 static_assert(kMaxSenders <= kMaxRanks);
 static_assert(kMaxPushBytes <= kMaxRoundBytes);
 
-/// Connections are up, and their hosts at rest.
+/// By then connections are established and hosts are idle.
 constexpr Instant kFirstRound = Instant::from_ns(500'000'000);
 constexpr std::string_view kGradplane = "gradplane-";
 constexpr std::string_view kTcp = "tcp-";

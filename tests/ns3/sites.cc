@@ -20,11 +20,12 @@
 namespace gradplane::ns3_wan {
 namespace {
 
-/// Hosts queue what windows let go at once; it is their own memory, and not looked at.
+/// The queue in a host, which holds what a window allows at once. It is host memory and is not
+/// measured.
 constexpr const char* kHostQueue = "1000000p";
-/// From a host to its router, and back: faster than any link between sites.
+/// The rate between a host and its router: faster than any link between sites.
 constexpr std::uint64_t kHostBitsPerSecond = 100'000'000'000;
-/// Every link has a network of four addresses. Those of hosts come first.
+/// Every link has a subnet with four addresses. Those of hosts have the first range.
 constexpr std::uint32_t kHostNetworks = 0x0a000000;
 constexpr std::uint32_t kLinkNetworks = 0x0b000000;
 constexpr std::uint32_t kNetworkAddresses = 4;
@@ -44,12 +45,12 @@ ns3::QueueDiscContainer add_queues(const ns3::NetDeviceContainer& ends, const st
 ns3::PointToPointHelper wire(Duration delay) {
   ns3::PointToPointHelper helper;
   helper.SetChannelAttribute("Delay", ns3::TimeValue(ns3_host::time_of(delay)));
-  // The queue is the disc's: the device holds the frame that is being sent, and the next.
+  // The queue discipline is the queue. The device holds only the frame that is sent, and the next.
   helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue("1p"));
   return helper;
 }
 
-/// What comes to this end gets lost at random.
+/// Loses packets that arrive at this end at random.
 void set_loss(const ns3::Ptr<ns3::NetDevice>& end, const plan::Link& link) {
   const double share = link.bits_per_s == 0 ? 1 : link.loss_ppm / 1e6;
   if (share == 0) return;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// ns-3 3.37 is C++17: its module headers (core-module.h) do not compile as C++20, these do.
+// ns-3 3.37 is C++17: module headers such as core-module.h do not compile as C++20, but these do.
 #include <ns3/node-container.h>
 #include <ns3/queue-disc-container.h>
 
@@ -14,13 +14,13 @@
 
 namespace gradplane::ns3_wan {
 
-/// The sites and links of a planner's network in ns-3: a router at each site, with a host whose
-/// link to it is never the bottleneck. Each direction of a link has its rate, half of the round
-/// trip as its delay, its loss, and a drop-tail queue. ns-3 finds the routes: the fewest links. A
-/// direction of rate 0 drops everything.
+/// The sites and links of a planner's network in ns-3. Each site is a router with a host, whose
+/// link to the router is never the bottleneck. Each direction of a link has its rate, half of the
+/// round trip as its delay, its loss, and a drop-tail queue. ns-3 routes over the fewest links. A
+/// direction with rate 0 drops everything.
 class Sites {
  public:
-  /// `network` has one node at each site, of the same number, and no accesses that limit.
+  /// `network` has one node at each site, with the same number, and no limits of accesses.
   Sites(const plan::Network& network, std::size_t queue_bytes);
 
   ns3::Ptr<ns3::Node> host(std::size_t site) const {
@@ -28,7 +28,7 @@ class Sites {
   }
   static Ipv4 address_of(std::size_t site);
 
-  /// Of the queues before the links between sites.
+  /// Drops by the queues before the links between sites.
   std::uint64_t drops() const;
 
  private:

@@ -18,13 +18,15 @@
 namespace gradplane::ns3_incast {
 namespace {
 
-/// Hosts queue what a window lets go at once; it is their own memory, and not looked at.
+/// The queue in a host, which holds what a window allows at once. It is host memory and is not
+/// measured.
 constexpr const char* kHostQueue = "100000p";
-/// Every host has a network of four addresses: its own, and the switch's.
+/// Every host has a subnet with four addresses: one for itself, and one for the switch.
 constexpr std::uint32_t kFirstNetwork = 0x0a000000;
 constexpr std::uint32_t kNetworkAddresses = 4;
 
-/// The queue before the receiver's link. A mark needs a queue disc: a device's queue has none.
+/// The queue before the receiver's link. Marks need a queue discipline, because a device's queue
+/// has none.
 ns3::TrafficControlHelper bottleneck(const Scenario& scenario) {
   ns3::TrafficControlHelper helper;
   const ns3::StringValue size(ns3_host::bytes_text(scenario.queue_bytes));
@@ -32,7 +34,7 @@ ns3::TrafficControlHelper bottleneck(const Scenario& scenario) {
     helper.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", size);
     return helper;
   }
-  // RED that has no memory and marks all above one threshold (RFC 8257, section 3.1).
+  // RED without averaging, which marks everything above one threshold (RFC 8257, section 3.1).
   const auto threshold = static_cast<double>(scenario.mark_bytes);
   helper.SetRootQueueDisc(
       "ns3::RedQueueDisc", "MaxSize", size, "MinTh", ns3::DoubleValue(threshold), "MaxTh",
@@ -46,7 +48,7 @@ ns3::TrafficControlHelper bottleneck(const Scenario& scenario) {
 ns3::PointToPointHelper link(const Scenario& scenario) {
   ns3::PointToPointHelper helper;
   helper.SetChannelAttribute("Delay", ns3::TimeValue(time_of(scenario.link_delay)));
-  // The queue is the disc's: the device holds the frame that is being sent, and the next.
+  // The queue discipline is the queue. The device holds only the frame that is sent, and the next.
   helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue("1p"));
   return helper;
 }

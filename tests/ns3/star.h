@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-// ns-3 3.37 is C++17: its module headers (core-module.h) do not compile as C++20, these do.
+// ns-3 3.37 is C++17: module headers such as core-module.h do not compile as C++20, but these do.
 #include <ns3/node-container.h>
 #include <ns3/queue-disc-container.h>
 #include <ns3/queue-disc.h>
@@ -20,8 +20,8 @@ using ns3_host::kFrameBytes;
 using ns3_host::now;
 using ns3_host::time_of;
 
-/// Hosts around one switch, in ns-3: host 0 is the receiver. The queue that matters stands in the
-/// switch before the receiver's link; no other may lose anything.
+/// Hosts around one switch in ns-3. Host 0 is the receiver. The queue under test is in the switch
+/// before the receiver's link. No other queue may lose packets.
 class Star {
  public:
   explicit Star(const Scenario& scenario);
@@ -32,10 +32,10 @@ class Star {
     return hosts_.Get(static_cast<std::uint32_t>(index));
   }
   static Ipv4 address_of(std::size_t host);
-  /// The host with an address of address_of().
+  /// The host with this address, which is one of address_of().
   static std::size_t host_of(Ipv4 address);
 
-  /// What the queues did, into the outcome's fields of that.
+  /// Writes the queues' counters into the outcome.
   void report(Outcome& outcome) const;
 
  private:

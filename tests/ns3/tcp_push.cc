@@ -15,7 +15,7 @@ namespace gradplane::ns3_incast {
 namespace {
 
 constexpr std::uint16_t kPort = 5000;
-/// A whole push fits, so that it is the application's at once, and no window but TCP's own matters.
+/// Large enough for a whole push, so that only TCP's own window limits it.
 constexpr std::uint32_t kBufferBytes = 2 * kMaxPushBytes;
 
 }  // namespace

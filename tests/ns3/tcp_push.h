@@ -13,12 +13,12 @@
 
 namespace gradplane::ns3_incast {
 
-/// ns-3's TCP: a connection of every sender to the receiver, up before the first round. A push has
-/// ended when the receiving application has read all of it.
+/// ns-3's TCP: a connection from every sender to the receiver, established before the first round.
+/// A push ends when the receiving application has read all of it.
 class TcpPush : public Contestant {
  public:
-  /// Makes ns-3's TCP the kind of that name (without "tcp-"), and like Linux's: before the star,
-  /// whose hosts take it over.
+  /// Selects the variant of ns-3's TCP with this name, without "tcp-", with settings like Linux's.
+  /// Call it before the star is made, whose hosts take these settings.
   static void prepare(const Scenario& scenario, std::string_view name);
 
   TcpPush(const Scenario& scenario, Star& star);
@@ -26,7 +26,7 @@ class TcpPush : public Contestant {
   void set_rounds(Rounds& rounds) { rounds_ = &rounds; }
   void begin(std::size_t sender, std::uint32_t round) override;
   bool sums() const override { return false; }
-  /// After the last round.
+  /// Adds counters to the outcome. Call it after the last round.
   void report(Outcome& outcome) const;
 
  private:

@@ -38,7 +38,7 @@ ns3_host::EngineJob job_of(const Scenario& s, const api::Plan& plan) {
   return job;
 }
 
-/// The ranks, and what each of them has submitted and got.
+/// The ranks, with the rounds that each has submitted and the sums that it has.
 class AllReduce {
  public:
   AllReduce(const Scenario& scenario, const Sites& sites, const api::Plan& plan)
@@ -71,16 +71,17 @@ class AllReduce {
 
  private:
   struct Rank {
-    std::vector<bool> has_sum;  // of each round
+    std::vector<bool> has_sum;  // by round
     std::size_t submitted = 0;
-    std::size_t oldest = 0;  // without a sum
+    std::size_t oldest = 0;  // the oldest round without a sum
   };
 
   void begin() {
     for (std::size_t host = 0; host < hosts_.size(); ++host) submit(host);
   }
 
-  /// No more rounds than allowed from the oldest without a sum on, which need not end first.
+  /// Submits rounds up to `in_flight` from the oldest one without a sum on. Rounds may end in any
+  /// order.
   void submit(std::size_t host) {
     Rank& rank = ranks_[host];
     while (rank.submitted < std::min(rank.oldest + scenario_.in_flight, rounds_)) {

@@ -12,12 +12,12 @@
 #include "dataplane/model/limits.h"
 #include "dataplane/model/plan_kind.h"
 
-/// All_reduces over sites far apart in ns-3: its links, queues, IP and UDP under the production
-/// engine, and the trees of a planner. Virtual time; everything follows from the scenario.
+/// All_reduces between distant sites in ns-3: ns-3's links, queues, IP and UDP under the production
+/// engine, with a planner's trees. Time is virtual, and everything follows from the scenario.
 namespace gradplane::ns3_wan {
 
 /// Every site has one host with one rank. All ranks submit their first rounds at the same time, and
-/// each further one when an older one has ended.
+/// each further round when an older one has ended.
 struct Scenario {
   plan::Network network;
   PlanKind planner = PlanKind::kPacked;
@@ -27,7 +27,7 @@ struct Scenario {
   std::size_t queue_bytes = 256 << 10;  // before each direction of a link
   CongestionSettings congestion;
   Duration limit = Duration::seconds(3600);
-  std::uint64_t seed = 1;  // of losses
+  std::uint64_t seed = 1;  // for losses
 };
 
 struct Outcome {
@@ -39,7 +39,7 @@ struct Outcome {
   std::size_t trees = 0;
 };
 
-/// Throws std::invalid_argument for a scenario without a plan.
+/// Throws std::invalid_argument if there is no plan for the scenario.
 Outcome run(const Scenario& scenario);
 
 /// NetStorm's 9 sites and 13 links with rates drawn from `seed`. With `far`, links have round trips

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Trees over NetStorm's sites in ns-3, as a test.
+// Tests of trees over NetStorm's sites in ns-3.
 #include <stdexcept>
 
 #include "tests/ns3/wan.h"

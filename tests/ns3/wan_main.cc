@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// All_reduces over NetStorm's sites in ns-3. A line for each planner.
+// All_reduces over NetStorm's sites in ns-3. Prints a line for each planner.
 #include <CLI/CLI.hpp>
 #include <cinttypes>
 #include <cstdio>
@@ -23,7 +23,7 @@ const std::map<std::string, PlanKind> kPlanners = {{"star", PlanKind::kStar},
                                                    {"packed", PlanKind::kPacked},
                                                    {"auto", PlanKind::kAuto}};
 
-/// Whether every sum was right.
+/// Returns whether every sum was right.
 bool run(const Scenario& base, const std::string& planner, double& star_s) {
   Scenario scenario = base;
   scenario.planner = kPlanners.at(planner);
