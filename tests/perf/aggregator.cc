@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How fast one core sums: a poll loop on one end of a memif, and on another core workers that push
-// as fast as it takes. Prints numbers as JSON; judges nothing but the sums. Both ends are in one
-// process. `scripts/bench aggregator` has it run beside dpdk-testpmd.
+// How fast one core sums: a poll loop runs on one end of a memif, and on another core workers push
+// as fast as it takes their blocks. Prints numbers as JSON, and checks only the sums. Both ends are
+// in one process. `scripts/bench aggregator` runs it beside dpdk-testpmd.
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -71,7 +71,7 @@ std::unique_ptr<port::Port> open_end(const std::string& folder, port::MemifRole 
   return std::move(opened.value());
 }
 
-/// Node 0 has no rank and sums for all others.
+/// A plan in which node 0 has no rank and sums for all others.
 api::Plan star_over(std::uint16_t workers) {
   api::Plan plan;
   plan.epoch = 1;
@@ -88,10 +88,10 @@ struct Rates {
   double received = 0;  // datagrams a second
   double sent = 0;
   std::uint64_t lost = 0;
-  double idle_share = 0;  // of the time: turns that found nothing to do
+  double idle_share = 0;  // share of the time in turns without work
 };
 
-/// Until the workers have been taken from for the time that was asked for, after a second to start.
+/// Polls for one second without measuring, and then for `seconds`.
 Rates poll(testing::EngineHost& host, double seconds) {
   const Instant begin = now() + Duration::seconds(1);
   const Instant end = begin + Duration::ns(static_cast<std::int64_t>(seconds * 1e9));
@@ -178,5 +178,6 @@ int main(int argc, char** argv) {
   std::fflush(nullptr);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
-  _exit(good ? 0 : 1);  // DPDK's interrupt thread may still look at the devices
+  // without destructors, because DPDK's interrupt thread may still use the devices
+  _exit(good ? 0 : 1);
 }

@@ -16,7 +16,7 @@ void note() {
 
 }  // namespace
 
-// operator new ends in malloc, so glibc's own functions are all that has to be replaced.
+// operator new calls malloc, so it is enough to replace glibc's functions.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);

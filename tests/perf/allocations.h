@@ -6,10 +6,10 @@
 
 namespace gradplane::testing {
 
-/// From now on every allocation of this process is counted, by whatever way it is made.
+/// Begins to count all allocations of this process, by whatever function they are made.
 void count_allocations();
-/// How many there were; ends the counting. One of our own is checked to have been seen: false if
-/// the counter does not work.
+/// Ends the count, and gives the number of allocations. It makes one allocation itself, and returns
+/// false if the counter has not seen that one.
 [[nodiscard]] bool end_allocation_count(std::uint64_t& allocations);
 
 }  // namespace gradplane::testing

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How fast one core is without a network: the loop over the loopback port, and the sums alone.
-// Prints numbers; judges nothing. `bench engine` prints the rows of the loop alone, to profile it,
-// `bench kernels` those of the sums, and `bench cores` those of two poll cores beside one.
+// How fast one core is without a network: the poll loop over the loopback port, and the kernels
+// alone. Prints numbers and checks nothing. `bench engine` prints only the rows of the poll loop,
+// for a profiler, `bench kernels` those of the kernels, and `bench cores` those of one and two poll
+// cores.
 #include <cstdio>
 #include <ctime>
 #include <functional>
@@ -22,7 +23,7 @@ using namespace gradplane;
 
 namespace {
 
-/// Of the processor, so that what else runs on the machine matters less.
+/// CPU time of this process, on which other processes have little influence.
 double seconds_of(const std::function<void()>& work) {
   const std::clock_t begin = std::clock();
   work();
@@ -40,7 +41,7 @@ void bench_engine(const testing::Exchange::Settings& settings) {
               settings.authenticate ? "with tags" : " no tags ", rate * 1e-6);
 }
 
-/// What a round costs beside its bytes: rounds of one small block, which both engines open, send,
+/// The cost of a round besides its bytes: rounds of one small block, which both engines open, send,
 /// sum, ack and end.
 void bench_smallest_rounds(bool authenticate) {
   testing::Exchange exchange(
@@ -54,8 +55,8 @@ void bench_smallest_rounds(bool authenticate) {
               seconds / static_cast<double>(rounds() - before) * 1e6);
 }
 
-/// A round of 64 KiB under bounds, in which every source sends all: what the poll loop does for the
-/// bounds alone, for each block.
+/// A round of 64 KiB with loss bounds, in which all blocks of all sources arrive: the cost of loss
+/// bounds for each block.
 void bench_gather(std::uint16_t sources, std::uint32_t tensors) {
   constexpr std::uint32_t kElements = (64 << 10) / sizeof(float);
   aggregate::BucketConfig config;
@@ -88,8 +89,8 @@ void bench_gather(std::uint16_t sources, std::uint32_t tensors) {
               seconds / rounds / sources / blocks * 1e9);
 }
 
-/// What the root of a star does when a round opens: of an all_reduce, and of an operation with a
-/// shard for each of the hosts.
+/// The cost at the root of a star when a round opens: of an all_reduce, and of an operation with a
+/// shard for each host.
 void bench_open(std::uint16_t hosts) {
   job::JobConfig config;
   config.block_bytes = kMinBlockBytes;
@@ -115,7 +116,8 @@ void bench_open(std::uint16_t hosts) {
   }
 }
 
-/// Packets that two engines on one core receive. Small rounds stay in the core's own caches.
+/// The number of packets that two engines on one core receive. Small rounds stay in the core's own
+/// caches.
 void bench_engines() {
   for (const std::size_t round_bytes : {std::size_t{32} << 10, std::size_t{512} << 10}) {
     for (const bool authenticate : {false, true}) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How far two cores are from each other: the time in which a cache line goes from one to the other
-// and back, in ns, as the median of some tries. It is some 80 ns within a cache and 200 to 400 ns
-// beyond. The host of a virtual machine moves its processors between such places, and everything
-// that two cores pass to each other becomes faster or slower with it.
+// The distance between two cores: the time for a cache line to go from one to the other and back,
+// in ns, as the median of several tries. It is about 80 ns within a shared cache, and 200 to 400 ns
+// otherwise. The host of a virtual machine may move its processors, which makes all communication
+// between two cores faster or slower.
 #include <pthread.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void pin(int core) {
   std::exit(1);
 }
 
-/// Odd numbers are the other thread's turn.
+/// It is the other thread's turn when the number is odd.
 void play(Ball& ball, std::uint32_t first) {
   for (std::uint32_t n = first; n < 2 * kTrips; n += 2) {
     while (ball.trips.load(std::memory_order_acquire) != n) {

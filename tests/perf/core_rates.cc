@@ -26,7 +26,7 @@ Instant now() {
           .count());
 }
 
-/// The ranks of both nodes, which submit whatever their slots hold. Of one thread.
+/// The ranks of both nodes. They submit whatever their slots contain. Not thread-safe.
 class Ranks {
  public:
   explicit Ranks(SharedJob& job) : job_(job) {}
@@ -50,7 +50,7 @@ class Ranks {
   bool is_right_ = true;
 };
 
-/// Datagrams that all engines have received in a second; 0: sums were wrong.
+/// Datagrams that all engines together receive in a second; 0: sums were wrong.
 double received_per_second(std::uint16_t cores, bool authenticate) {
   SharedJob job(2, cores, star_of(2), {.round_bytes = kRoundBytes, .authenticate = authenticate});
   Ranks ranks(job);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Times all_reduce of CUDA tensors on this machine's GPU: Gloo, and gradplane over one daemon on
-its loopback port, in turn, two ranks on one GPU. Needs a PyTorch with CUDA, an adapter for it, and
+"""Times all_reduce of CUDA tensors with two ranks on this machine's GPU, in turn with Gloo and with
+gradplane over one daemon on its loopback port. Needs a PyTorch with CUDA and an adapter for it:
 
     GP_TEST_PYTHON=PYTHON GP_TEST_DAEMON=gradplaned GP_TEST_PRELOAD=libgradplane_preload.so \\
         tests/perf/device_allreduce.py
@@ -19,7 +19,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHIM = os.path.join(os.path.dirname(HERE), "shim")
 sys.path.insert(0, SHIM)
-# Bytes of a call, and calls in flight.
+# Bytes of a call, and number of calls in flight.
 SHAPES = ((4, 1), (65536, 1), (1 << 20, 1), (16 << 20, 1), (64 << 20, 1), (4 << 20, 16))
 TURNS = 3
 ROUNDS = 30
@@ -27,7 +27,7 @@ SECONDS = 3
 
 
 def measure():
-    """One rank: the seconds of each shape's rounds, from the call until the device has the sums."""
+    """Runs one rank. Prints the seconds of each shape's rounds, until sums are on the device."""
     import torch
     import torch.distributed as dist
     from rank_basics import RANK, end, say, start

@@ -10,7 +10,7 @@
 
 namespace gradplane::testing {
 
-/// Two engines in one thread that exchange rounds of one job as fast as they can.
+/// Two engines in one thread that run rounds of one job as fast as they can.
 class Exchange {
  public:
   struct Settings {
@@ -29,8 +29,8 @@ class Exchange {
     }
   }
 
-  /// Runs until `packets` more have been received by either engine; returns how many were. Gives up
-  /// when nothing moves.
+  /// Runs until the engines have received `packets` more datagrams, and returns their number. Gives
+  /// up when nothing moves.
   std::uint64_t run_packets(std::uint64_t packets) {
     const std::uint64_t begin = received();
     std::uint64_t last = begin;
@@ -59,7 +59,7 @@ class Exchange {
     ipc::Completion completion;
     while (trainer.completions.pop(completion)) {
       correct_ = correct_ && rounds_[n].complete(completion.round);
-      // What is summed is whatever the slot held: one number of it is ours to check.
+      // The slot's content is summed, whatever it is. The test checks one element.
       correct_ = correct_ && trainer.last(completion.round, elements_) == 3;
     }
     while (!rounds_[n].full()) {
@@ -73,7 +73,7 @@ class Exchange {
     }
   }
 
-  std::uint32_t elements_;  // of a round
+  std::uint32_t elements_;  // in a round
   EngineCluster cluster_{2};
   std::array<EngineHost::Job*, 2> jobs_{};
   std::array<ipc::RoundsInFlight, 2> rounds_;

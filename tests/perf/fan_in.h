@@ -8,8 +8,8 @@
 
 namespace gradplane::testing {
 
-/// A port at whose other end one program stands for many nodes. They share its address, and each
-/// has a UDP port of its own: node n is first_udp_port + n there, and an address of its own here.
+/// A port at whose other end one program acts for many nodes. They share its address, and each has
+/// its own UDP port: there, node n is at first_udp_port + n. Here each node has its own address.
 class FanIn : public port::Port, public port::PortQueue {
  public:
   struct Other {
@@ -55,7 +55,7 @@ class FanIn : public port::Port, public port::PortQueue {
   port::Port& port_;
   PortQueue& queue_;
   Other other_;
-  std::vector<Ipv4> nodes_;  // by id; their addresses follow each other
+  std::vector<Ipv4> nodes_;  // by node id; addresses are consecutive
 };
 
 }  // namespace gradplane::testing

@@ -26,7 +26,7 @@ using reduce::Variant;
 enum class Operation { kSet, kAccumulate, kAdd, kFinish };
 constexpr std::string_view kOperationNames[] = {"set", "accumulate", "add", "finish"};
 
-/// How a type lies in memory, and who computes with it.
+/// The layout of a type in memory, and the kernels for it.
 struct Kind {
   std::string_view name;
   std::size_t wire_size;
@@ -35,7 +35,7 @@ struct Kind {
   const Kernels* plain;
 };
 
-/// Memory that begins on a page, as arenas and sums do.
+/// Memory that begins at a page boundary, as arenas and sums do.
 class Pages {
  public:
   explicit Pages(std::size_t bytes) : size_(bytes + kScaleBytes), bytes_(allocate(size_)) {
@@ -55,7 +55,7 @@ class Pages {
   std::unique_ptr<std::byte[], Free> bytes_;
 };
 
-/// The memory of one operation. Numbers are small, so that no sum of many rounds overflows.
+/// The memory of one operation. Values are small, so that no sum overflows after many rounds.
 struct Arrays {
   Arrays(const Kind& kind, std::size_t elements)
       : count(elements),
@@ -95,7 +95,7 @@ void run(const Kernels& kernels, Operation operation, Arrays& a) {
   }
 }
 
-/// What one element of an operation reads and writes.
+/// The bytes that an operation reads and writes for one element.
 std::size_t touched_bytes(const Kind& kind, Operation operation) {
   switch (operation) {
     case Operation::kAccumulate:
@@ -109,7 +109,7 @@ std::size_t touched_bytes(const Kind& kind, Operation operation) {
   return kind.sum_size + kind.wire_size;
 }
 
-/// Of the processor, so that what else runs on the machine matters less.
+/// CPU time of this process, on which other processes have little influence.
 double seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -140,7 +140,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// All take turns, so a turn that was disturbed as a whole compares them nevertheless.
+/// Variants run in turn, so that a disturbance that lasts affects all of them.
 void print_row(const Kind& kind, Operation operation, std::size_t bytes) {
   constexpr int kTurns = 41;
   constexpr std::size_t kBytesOfTurn = std::size_t{8} << 20;
@@ -188,7 +188,8 @@ bool print_kernel_rates() {
     for (const Kind& kind : kinds) {
       for (const Operation operation : kOperations) {
         const bool adds = operation == Operation::kAccumulate || operation == Operation::kAdd;
-        if (kind.plain == &plain_float_loops() && !adds) continue;  // as in the rows of fp32
+        // the rows of fp32 have it already
+        if (kind.plain == &plain_float_loops() && !adds) continue;
         if (!gives_bits_of_reference(kind, operation)) {
           std::printf("%s: the plain loop of operation %d gives other bits\n",
                       std::string(kind.name).c_str(), static_cast<int>(operation));

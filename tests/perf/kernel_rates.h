@@ -4,9 +4,9 @@
 
 namespace gradplane::testing {
 
-/// Prints how fast every kernel of each variant is beside a plain loop with the same arithmetic, in
-/// the nearest cache and in memory. False when a plain loop gives other bits, which makes it none
-/// to compare with.
+/// Prints the rate of every kernel in each variant, next to a plain loop with the same arithmetic,
+/// with data in the nearest cache and in memory. Returns false if a plain loop gives other bits, so
+/// that the comparison would mean nothing.
 bool print_kernel_rates();
 
 }  // namespace gradplane::testing

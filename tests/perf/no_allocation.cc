@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The poll loop allocates nothing: two engines exchange a million packets while every allocation of
+// The poll loop does not allocate: two engines exchange a million packets while every allocation of
 // this process is counted.
 #include <cstdio>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a receiver learns of its links costs no allocation: a million packets of 64 senders come in
-// trains, paced, late and with gaps while every allocation of this process is counted. Says what a
-// packet costs.
+// Measuring links does not allocate: a million packets of 64 senders arrive in trains, paced, late
+// and with gaps, while every allocation of this process is counted. Prints the time per packet.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -33,7 +32,7 @@ struct Receiver {
 
   void take(std::uint32_t packets) {
     for (std::uint32_t n = 0; n < packets; ++n) {
-      const std::size_t s = n / 128 % kSenders;  // 128 packets of a sender, and then of the next
+      const std::size_t s = n / 128 % kSenders;  // 128 packets from each sender in turn
       ++number;
       now = now + Duration::us(n % 128 == 0 ? 20'000 : 100);
       if (n % 101 == 0) continue;

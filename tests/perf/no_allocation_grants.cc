@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The grant scheduler allocates nothing once it is made: 1024 sources of 16 jobs come, send, lose,
-// fall silent, are withdrawn and go, while every allocation of this process is counted. Says what a
-// data packet and its grant cost.
+// The grant scheduler does not allocate after its construction: 1024 sources of 16 jobs are added,
+// send, lose blocks, fall silent, are withdrawn and removed, while every allocation of this process
+// is counted. Prints the time per data packet and grant.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -25,7 +25,7 @@ constexpr std::size_t kSources = 1024;
 constexpr std::uint16_t kJobs = 16;
 constexpr std::uint32_t kPackets = 1'000'000;
 constexpr std::size_t kBlock = 1522;
-/// So large that the unscheduled blocks of all sources leave most of the window to grants.
+/// So large that the unscheduled blocks of all sources leave most of the credit window to grants.
 constexpr std::size_t kBuffer = 64 << 20;
 
 struct Peers {
@@ -41,7 +41,7 @@ struct Peers {
 
   static JobIndex job_of(std::size_t source) { return JobIndex::from_index(source % kJobs); }
 
-  /// Whoever has credit uses it, and now and then something goes wrong.
+  /// Sources send with credit, and some without. Some blocks are lost, and some sources removed.
   void send(std::uint32_t packets) {
     std::uint32_t sent = 0;
     for (std::uint32_t n = 0; sent < packets; ++n) {

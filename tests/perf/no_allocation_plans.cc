@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The poll loop allocates nothing while plans of a job follow each other: the control thread makes
-// them before, and destroys them afterwards.
+// The poll loop does not allocate while a job's plan changes: the control thread makes plans before
+// and destroys them afterwards.
 #include <cstdio>
 #include <vector>
 
@@ -28,7 +28,8 @@ class Flips {
         const auto root = static_cast<api::NodeId>((f + 1) % 2);
         plan.trees[0].root = root;
         plan.trees[0].parent = {root == 0 ? api::kNoNode : root, root == 1 ? api::kNoNode : root};
-        // All before the count begins. JobRuntime::make_plan() would refuse so many at a time.
+        // Makes all plans before the count begins. JobRuntime::make_plan() would refuse so many at
+        // once.
         plans_[n].push_back(
             new job::Plan(engine::local_plan(plan, n, {}, false), runtime(n).job().config()));
       }
@@ -42,7 +43,7 @@ class Flips {
   Flips(const Flips&) = delete;
   Flips& operator=(const Flips&) = delete;
 
-  /// Puts the next plan in force on both hosts. False when that takes too long.
+  /// Puts the next plan in force on both hosts. Returns false if that takes too long.
   bool flip(std::uint32_t f) {
     for (std::uint16_t n = 0; n < 2; ++n) {
       api::Command prepare = command(api::Command::Kind::kPreparePlan, n, f);

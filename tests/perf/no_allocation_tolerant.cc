@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Gathering under loss bounds allocates nothing either: a root and three leaves sum thousands of
-// rounds of a bucket, lose packets, close early and carry what did not enter.
+// Gathering under loss bounds does not allocate: a root and three leaves sum thousands of rounds of
+// a bucket, lose packets, close early, and carry what did not enter.
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -26,7 +26,7 @@ constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
 constexpr std::uint32_t kWarmUpRounds = 50;
 constexpr std::uint32_t kRounds = 3000;
 constexpr std::uint64_t kLoseOneOf = 19;
-constexpr int kMaxSteps = 1'000'000;  // of a millisecond
+constexpr int kMaxSteps = 1'000'000;  // in milliseconds
 
 struct Datagram {
   std::uint16_t from = 0;
@@ -76,7 +76,7 @@ class Network {
     for (std::uint16_t n = 0; n < kNodes; ++n) hosts_.push_back(std::make_unique<Host>(n, plan));
   }
 
-  /// Until every rank has completed `rounds`; false when that never comes.
+  /// Runs until every rank has completed `rounds` rounds. Returns false if that does not happen.
   bool run_until(std::uint32_t rounds) {
     for (int step = 0; step < kMaxSteps; ++step) {
       bool all = true;
@@ -93,7 +93,7 @@ class Network {
     return true;
   }
   const aggregate::Bucket& root_bucket() const { return *hosts_[0]->bucket; }
-  /// By the root, in its reports and in its counters.
+  /// Whether the root's reports and counters have the same number of missing blocks.
   bool reports_are_complete() const {
     return reported_missing_ == hosts_[0]->job->counters().blocks_missing;
   }

@@ -24,13 +24,13 @@ struct Plain {
   static Wire narrow(Sum s) { return s; }
 };
 
-/// A sum of these is a + b and nothing else.
+/// A sum of these is just a + b, without a check for NaN.
 struct Unchecked {
   float value;
   friend Unchecked sum_of(Unchecked a, Unchecked b) { return {a.value + b.value}; }
 };
 
-/// dataplane/reduce/half.h with all cases computed, and one of them chosen.
+/// As dataplane/reduce/half.h, but all cases are computed, and one of them is chosen.
 struct Half {
   using Wire = std::uint16_t;
   using Sum = float;
@@ -50,7 +50,7 @@ struct Half {
     const Bits magnitude = bits & 0x7fffffffu;
     const Bits rebiased = magnitude - (112u << 23);
     const Bits normal = (rebiased + 0xfffu + ((rebiased >> 13) & 1u)) >> 13;
-    // Adding 0.5 makes the last place of the sum that of the smallest half.
+    // With 0.5 added, the lowest bit of the sum is that of the smallest half.
     const Bits subnormal = bit_cast<Bits>(bit_cast<float>(magnitude) + 0.5f) - bit_cast<Bits>(0.5f);
     const Bits nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
     Bits value = magnitude < 0x38800000u ? subnormal : normal;

@@ -6,14 +6,14 @@
 
 namespace gradplane::testing {
 
-/// Kernels as anybody would write them, with the arithmetic and the bits of reduce::kScalar. Their
-/// file is compiled for the processor that compiles it, and its loops can be vectorised: no branch,
-/// no call, and no two pointers to the same memory.
+/// Kernels as a programmer would write them first, with the arithmetic and the bits of
+/// reduce::kScalar. Their file is compiled for the processor of this machine. The loops can be
+/// vectorised: they have no branches, no calls, and no pointers to the same memory.
 const reduce::Kernels& plain_loops_for(ElementType type);
-/// Blocks in the wire type int8.
+/// For blocks with wire type int8.
 const reduce::Kernels& plain_int8_loops();
 
-/// fp32, but a sum that is not a number is whatever the processor takes for it.
+/// For fp32, but a NaN among the sums has the bits that the processor gives it.
 const reduce::Kernels& plain_float_loops();
 
 }  // namespace gradplane::testing

@@ -59,7 +59,7 @@ double cpu_s() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-/// A training of so many ranks that all multicast, each at another point.
+/// The multicasts of a training in which all ranks send, each at another point of its step.
 std::vector<Multicast> multicasts(std::mt19937_64& random, const SelectionRequest& request) {
   const std::size_t ranks = request.ranks.size();
   std::vector<Multicast> made(ranks);
@@ -74,7 +74,7 @@ std::vector<Multicast> multicasts(std::mt19937_64& random, const SelectionReques
   return made;
 }
 
-/// The processor time of the longest of some decisions, each with other links.
+/// The longest CPU time of several decisions, each with other links.
 void measure_selection(std::size_t ranks, Replication replication) {
   constexpr int kNetworks = 20;
   double round_s = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Prints how much ranks compute under bounded staleness and how many receivers updates have, by how
-// these are selected.
+// Prints which share of the time ranks compute under bounded staleness, and how many receivers
+// updates have, for several ways of selecting receivers.
 #include <cstdint>
 #include <cstdio>
 

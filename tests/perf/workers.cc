@@ -16,7 +16,8 @@ namespace {
 constexpr std::uint32_t kJob = 1;
 constexpr std::uint16_t kEpoch = 1;
 constexpr float kContribution = 1;
-/// An ack waits for more results at most so long. The window of an aggregator may be a few blocks.
+/// The longest time for which an ack waits for more results. An aggregator's window may be only a
+/// few blocks.
 constexpr Duration kAckDelay = Duration::us(20);
 
 wire::Envelope envelope_of(wire::PacketType type, std::uint16_t node, Instant now) {
@@ -86,7 +87,8 @@ void Workers::take_result(Worker& worker, std::uint16_t node, const wire::BlockP
   hop::BlockReceiver& results = worker.results[round % kAhead];
   if (round >= next_.round + 1 || round + kAhead < next_.round) return;
   if (worker.result_rounds[round % kAhead] != round) {
-    if (worker.result_rounds[round % kAhead] > round) return;  // it has had all of it
+    // the worker has all results of this round
+    if (worker.result_rounds[round % kAhead] > round) return;
     worker.result_rounds[round % kAhead] = round;
     results.open({0, geometry_.blocks});
   }
@@ -136,7 +138,8 @@ void Workers::ack_what_is_due(Instant now) {
   }
 }
 
-/// A burst of blocks. What the ring has no room for goes in the next one, under new numbers.
+/// Sends a burst of blocks. Those for which the ring has no room are sent later with new packet
+/// numbers.
 void Workers::send(Instant now) {
   oldest_ = workers_[1].completed;
   for (std::size_t n = 2; n < workers_.size(); ++n) {
@@ -173,7 +176,7 @@ std::uint32_t Workers::write_push(std::span<std::byte> out, const Cursor& at, In
   return static_cast<std::uint32_t>(at_payload + bytes + wire::kTagBytes);
 }
 
-/// Numbers and seals a packet, and says where it goes.
+/// Gives a packet its number and its tag, and sets its destination.
 void Workers::finish(port::TxDatagram& datagram, std::uint16_t node, std::uint32_t bytes) {
   const std::uint64_t number = ++workers_[node].number;
   const std::span<std::byte> packet = datagram.buffer.first(bytes);
@@ -189,7 +192,7 @@ void Workers::finish(port::TxDatagram& datagram, std::uint16_t node, std::uint32
   datagram.is_tagged = settings_.authenticate;
 }
 
-/// Every block of all workers, then the next one: so they come to an aggregator that takes time.
+/// Sends a block of all workers before the next block, as they would reach a slow aggregator.
 Workers::Cursor Workers::after(Cursor at) const {
   if (++at.worker < workers_.size()) return at;
   at.worker = 1;

@@ -13,13 +13,13 @@
 
 namespace gradplane::testing {
 
-/// Stands for the workers of one job that sum over a star: it pushes their blocks as fast as the
-/// aggregator takes them, and acks the results. It computes nothing and repeats nothing, so that
-/// one core keeps an aggregator busy. For measuring; one thread.
+/// Acts as the workers of one job that sums over a star: pushes their blocks as fast as the
+/// aggregator takes them, and acks the results. It computes and retransmits nothing, so one core
+/// keeps an aggregator busy. For measurements; not thread-safe.
 class Workers {
  public:
   struct Settings {
-    std::uint16_t count = 8;  // nodes 1 to count, one rank each
+    std::uint16_t count = 8;  // nodes 1 to count, with one rank each
     std::size_t block_bytes = kDefaultBlockBytes;
     std::size_t round_bytes = 256 << 10;
     bool authenticate = false;
@@ -29,23 +29,24 @@ class Workers {
   };
   Workers(port::PortQueue& queue, const Settings& settings);
 
-  /// Takes what has come, and sends a burst.
+  /// Takes arrived datagrams, and sends a burst.
   void turn(Instant now);
   bool correct() const { return correct_; }
   std::uint64_t rounds() const { return oldest_; }
 
  private:
-  /// Rounds that a worker submits ahead. Few of them, so that their sums stay in cache.
+  /// How many rounds a worker has in flight. They are few, so that their sums stay in cache.
   static constexpr std::uint32_t kAhead = 4;
 
   struct Worker {
-    std::uint64_t number = 0;  // of its last packet
+    std::uint64_t number = 0;  // packet number of its last packet
     std::uint32_t sent_blocks = 0;
-    std::uint32_t completed = 0;  // rounds whose results have all come, in order
+    std::uint32_t completed = 0;  // rounds of which all results have come, in order
     Instant acked_at;
-    std::array<bool, kAhead> ack_again{};      // the ring had no room for an ack
+    // an ack is still to be sent, because the ring had no room
+    std::array<bool, kAhead> ack_again{};
     std::vector<hop::BlockReceiver> results;   // by round % kAhead
-    std::vector<std::uint32_t> result_rounds;  // that these are of
+    std::vector<std::uint32_t> result_rounds;  // the rounds of these results
   };
   struct Cursor {
     std::uint32_t round = 0;
@@ -70,9 +71,9 @@ class Workers {
   Geometry geometry_;
   wire::Gmac key_;
   std::vector<std::byte> payload_;
-  std::vector<Worker> workers_;  // by node; 0 is none
+  std::vector<Worker> workers_;  // by node; entry 0 is unused
   Cursor next_;
-  std::uint32_t oldest_ = 0;  // round that some worker has not completed
+  std::uint32_t oldest_ = 0;  // the oldest round that some worker has not completed
   wire::BlockPacket packet_;
   bool correct_ = true;
 };
