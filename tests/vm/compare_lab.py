@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The kernel's netem and DCTCP beside the emulated network and our own DCTCP: in a virtual machine,
-because the kernels of many hosts have neither.
+"""Compares the kernel's netem and DCTCP with the emulated network and gradplane's DCTCP. It runs in
+a virtual machine, because the kernels of many hosts have neither.
 
-usage: compare_lab.py [TEST...]    as in lab_guest.py; without words, all
+usage: compare_lab.py [TEST...]    as in lab_guest.py; without arguments, all tests
 """
 
 import sys

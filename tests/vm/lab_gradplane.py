@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A flow of gradplane over a link of lab_guest.py, as long as one wants to measure it.
+"""A flow of gradplane over a link of lab_guest.py, for as long as a measurement takes.
 
 Rank 0 on host a broadcasts to rank 1 on host b, and a is the root of the only tree. So blocks go
-from a to b alone, and acks come back, as with a TCP flow.
+only from a to b, and acks come back, as in a TCP flow.
 """
 
 import json
@@ -36,15 +36,15 @@ plan: {{kind: star, root: a}}
 congestion: {{controller: {controller}}}
 """
 READY_SECONDS = 60
-# More than any measurement takes: the flow is ended while it sends.
+# Long enough that every measurement ends while the flow still sends.
 MESSAGE_BYTES = 96 << 20
-# Preamble, checksum and gap, and a block's frame with them.
+# Preamble, checksum and gap; and a block's frame including them.
 LINK_OVERHEAD_BYTES = 24
 FRAME_BYTES = 1514 + LINK_OVERHEAD_BYTES
 
 
 class Flow:
-    """Daemons and ranks on the two hosts of a link. Ends all that it started."""
+    """Daemons and ranks on the two hosts of a link. Ends all processes that it started."""
 
     def __init__(self, link, controller):
         self.label = f"{type(link).__name__}-{controller}"
@@ -105,7 +105,7 @@ class Flow:
         return processes.gradplane_status(BUILD / "control/cli/gradplane", WORK / f"{node}.sock")
 
     def blocks(self):
-        """How many host b has, and at which second of its daemon's life."""
+        """The number of blocks that host b has received, and the age of its daemon in seconds."""
         report = self.status("b")
         if report is None:
             self._processes["b"].fail("does not answer")
@@ -119,7 +119,7 @@ class Flow:
 
 
 def link_bits(space):
-    """What has come to a host over its link, in bits, and when."""
+    """The bits that a host has received over its link until now, and the time."""
     shown = subprocess.run(["ip", "-n", space, "-s", "-j", "link", "show", "dev", "dp0"],
                            capture_output=True, text=True, check=True, timeout=10)  # fmt: skip
     received = json.loads(shown.stdout)[0]["stats64"]["rx"]
@@ -127,7 +127,7 @@ def link_bits(space):
 
 
 def rates(link, seconds, flow=None):
-    """Mbit/s of the link that all flows to host b together have, and that `flow` has."""
+    """The rates of all flows to host b together, and of `flow`, in Mbit/s on the link."""
     first = link_bits(link.hosts["b"]), flow.blocks() if flow else (0, 0)
     time.sleep(seconds)
     last = link_bits(link.hosts["b"]), flow.blocks() if flow else (0, 1)

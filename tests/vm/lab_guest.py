@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What compare_lab.py runs in the guest: one link by the kernel's netem, and one by our lab_switch.
+"""Runs in the guest of compare_lab.py: one link with the kernel's netem, and one with lab_switch.
 
-Both links have the same description. Kernel TCP crosses them, and what it makes of one has to be
-near what it makes of the other. Then our DCTCP shares each of them with the kernel's. The guest is
-slow, so the rates are low.
+Both links have the same settings. Kernel TCP must have similar results over both of them. Then
+gradplane's DCTCP shares each link with the kernel's. The guest is slow, so the rates are low.
 
 usage: lab_guest.py [TEST...]
 """
@@ -33,19 +32,19 @@ QUEUE_BYTES = 65536
 MARK_BYTES = 16384
 LOSS_PERCENT = 2
 PINGS = 100
-# Two emulations of one link differ by how they count frames and by when a slow machine runs them.
+# Two emulations differ in how they count frames, and in when a slow machine runs them.
 NEAR = 1.35
 SERVER = "10.77.0.2"
-# How long flows on one link have to find their shares, and how long these are measured. DCTCP
-# promises equal shares in the mean; here the guest's processors also decide when something is sent.
+# How long flows on one link may take to reach their shares, and how long these are measured. DCTCP
+# gives equal shares on average, but here the guest's processors also influence when flows send.
 SETTLE_SECONDS = 10
 SHARED_SECONDS = 20
 LEAST_SHARE = 0.2
-LEAST_ALONE = 0.5  # of what the kernel has alone
+LEAST_ALONE = 0.5  # of the rate of a kernel flow that is alone
 
 
 class Failure(Exception):
-    """What was expected and not seen."""
+    """A result that differs from the expected one."""
 
 
 def run(*words):
@@ -59,11 +58,11 @@ def run(*words):
 
 
 class KernelLink:
-    """Hosts n-a and n-b, and a router n-s; both directions shaped by htb, and delayed by netem.
+    """Hosts n-a and n-b, and a router n-s. Both directions are shaped by htb and delayed by netem.
 
-    A bridge would not do. The kernel leaves what a ring of a packet socket sends in the ring's
-    pages, but for 14 bytes, and RED drops a frame whose IP header is not at hand instead of marking
-    it. A router has pulled the header out of the pages to read it.
+    A bridge does not work. When a packet socket sends from a ring, the kernel leaves all but 14
+    bytes of the frame in the ring's pages. RED drops such a frame instead of marking it, because
+    the IP header is not in linear memory. A router has copied the header there to read it.
     """
 
     hosts = {"a": "n-a", "b": "n-b"}
@@ -103,13 +102,13 @@ class KernelLink:
     @staticmethod
     def shape(device, mark, loss):
         base = ["tc", "-n", "n-s", "qdisc", "add", "dev", device]
-        # 24 bytes of preamble, checksum and gap for each frame, as the lab's links count.
+        # As in the lab's links, each frame counts with 24 bytes of preamble, checksum and gap.
         run(*base, "root", "handle", "1:", "htb", "default", "1")
         run("tc", "-n", "n-s", "class", "add", "dev", device, "parent", "1:", "classid", "1:1",
             "htb", "rate", f"{RATE_MBIT}mbit", "burst", "1600", "cburst", "1600",
             "overhead", "24")  # fmt: skip
         child = ["parent", "1:1", "handle", "2:"]
-        if mark:  # a mark from one length of the queue on, as DCTCP wants it
+        if mark:  # marks everything above one threshold, as DCTCP expects
             run(*base, *child, "red", "limit", QUEUE_BYTES, "min", MARK_BYTES,
                 "max", MARK_BYTES + 1, "avpkt", "1000", "burst", "20", "probability", "1",
                 "bandwidth", f"{RATE_MBIT}mbit", "ecn")  # fmt: skip
@@ -128,7 +127,7 @@ class KernelLink:
 
 
 class LabLink:
-    """The same by lab_switch; the rate of the receiver's downlink, the delay of both links."""
+    """The same link with lab_switch. Only the receiver's downlink has a rate; both have the delay."""
 
     def __init__(self, tcp, mark=False, loss=0):
         up = {"delay": f"{DELAY_MS} ms"}
@@ -153,14 +152,14 @@ class LabLink:
 
 
 def pings(link, count=PINGS, interval="0.01"):
-    """Round trips in ms, of those that came back."""
+    """The round trips of the answers that came, in ms."""
     said = run("ip", "netns", "exec", link.hosts["a"], "ping", "-c", count, "-i", interval, SERVER)
     return [float(text) for text in re.findall(r"time=([\d.]+) ms", said)]
 
 
 @contextlib.contextmanager
 def serving(link):
-    """Host b takes one TCP flow."""
+    """Lets host b accept one TCP flow."""
     server = subprocess.Popen(["ip", "netns", "exec", link.hosts["b"], "iperf3", "-s", "-1"],
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
     try:
@@ -174,7 +173,7 @@ def serving(link):
 
 
 def flow(link):
-    """What a TCP flow carries in Mbit/s, and its mean round trip in ms."""
+    """The rate of a TCP flow in Mbit/s, and its mean round trip in ms."""
     with serving(link):
         said = json.loads(run("ip", "netns", "exec", link.hosts["a"], "iperf3", "-J", "-c", SERVER,
                               "-t", FLOW_SECONDS, "-O", "1"))  # fmt: skip
@@ -220,7 +219,7 @@ def dctcp():
 
 @contextlib.contextmanager
 def tcp_flow(link):
-    """A TCP flow from a to b until the end of the block, which begins when the flow has settled."""
+    """Runs a TCP flow from a to b during the `with` block, which begins when it has settled."""
     with serving(link):
         client = subprocess.Popen(["ip", "netns", "exec", link.hosts["a"], "iperf3", "-c", SERVER,
                                    "-t", str(10 * SHARED_SECONDS)],
@@ -236,7 +235,8 @@ def tcp_flow(link):
 
 
 def measure_shares(link):
-    """Mbit/s of the link: of the kernel alone, of ours alone, of both together, of ours then."""
+    """Rates in Mbit/s on the link: the kernel alone, gradplane alone, both together, and gradplane
+    in both."""
     with tcp_flow(link):
         kernel, _ = lab_gradplane.rates(link, FLOW_SECONDS)
     with lab_gradplane.Flow(link, "dctcp") as ours:
@@ -267,7 +267,7 @@ TESTS = {test.__name__: test
 
 
 def main():
-    # A namespace may use what the first one allows to everybody.
+    # Namespaces may use the congestion controls that the first namespace allows.
     run("sysctl", "-qw", "net.ipv4.tcp_allowed_congestion_control=reno cubic dctcp")
     failed = 0
     for name in sys.argv[1:] or TESTS:

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The gradplane authors
 """A small virtual machine with emulated NICs: Debian's kernel, the host's files, QEMU without KVM.
 
-Nothing is installed and nothing of the host is written: packages are unpacked into the build
-folder (packages.py), and the guest mounts the host's root read-only.
+Nothing is installed, and the guest does not write to the host's files: packages are unpacked into
+the build folder (packages.py), and the guest mounts the host's root read-only.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ LAST_LINES = 40
 
 
 class Failure(Exception):
-    """What went wrong in the machine, with its last lines."""
+    """An error in the machine, with the last lines of its output."""
 
 
 def check_tools():
@@ -39,7 +39,7 @@ def check_tools():
 
 
 def test(run, programs):
-    """Runs a test that needs programs of the build folder; the exit code of its script."""
+    """Runs a test that needs programs of the build folder. Returns the exit code of its script."""
     try:
         for program in programs:
             if not (BUILD / program).exists():
@@ -62,7 +62,7 @@ def last_lines(path):
 
 
 def make_initrd(kernel):
-    """The first process, busybox and the modules, as an archive; the host has all else."""
+    """Makes an archive with the first process, busybox and the modules. All else is the host's."""
     initrd = CACHE / "initrd"
     with tempfile.TemporaryDirectory(prefix="initrd-", dir=CACHE) as made:
         for folder in ("bin", "modules"):
@@ -96,7 +96,7 @@ def qemu_options(kernel, initrd, out, models):
 
 @contextlib.contextmanager
 def plugged_in(models):
-    """As nics.network(); what this host cannot do becomes the reason why there is no machine."""
+    """As nics.network(), but raises Skip with the reason if this host cannot do that."""
     with contextlib.ExitStack() as stack:
         try:
             before = stack.enter_context(nics.network(models))
@@ -107,11 +107,11 @@ def plugged_in(models):
 
 
 def run_guest(name, models, command, seconds, qemu=(QEMU,)):
-    """Boots, runs `command` (words) at the root of the checkout in the guest; returns its output.
+    """Boots a guest, runs `command` (words) at the root of the checkout, and returns its output.
 
-    `qemu` are the words that start QEMU.
-    What comes of it lies in CACHE/NAME: console.log, guest.log and what the guest wrote there.
-    Raises Failure with the guest's last lines when it did not end well within `seconds`.
+    `qemu` are the words that start QEMU. CACHE/NAME then has console.log, guest.log and the files
+    that the guest wrote there. Raises Failure with the guest's last lines if the command fails or
+    does not end within `seconds`.
     """
     check_tools()
     out = CACHE / name

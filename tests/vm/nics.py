@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The emulated NICs, in pairs with a hub between. The host plugs them in, the guest binds them.
+"""The emulated NICs, in pairs with a hub between them. The host adds them, the guest binds them.
 
-A NIC gives its queues what comes from a hub by itself, but for virtio-net: that has no more queues
-than its network has, and a hub of QEMU has one for each NIC. So the pair of virtio-net with several
-queues has taps of the host instead, on a bridge in a network namespace that is QEMU's alone.
+NICs distribute frames from a hub to their queues. virtio-net is an exception: it has only as many
+queues as its network backend, and a hub of QEMU has one queue for each NIC. So the pair of
+virtio-net NICs with several queues uses taps of the host, on a bridge in QEMU's own network
+namespace.
 """
 
 import contextlib
@@ -12,33 +13,33 @@ import os
 import pathlib
 import subprocess
 
-# QEMU's device models with the options without which a driver of the guest cannot use them.
+# QEMU's device models, with the options that drivers in the guest need.
 MODELS = {
     "e1000e": "e1000e",
     "vmxnet3": "vmxnet3",
-    # With the legacy interface, or past the IOMMU, DPDK's driver waits forever.
+    # With the legacy interface, or without the IOMMU, DPDK's driver waits for ever.
     "virtio-net": "virtio-net-pci,disable-legacy=on,iommu_platform=on",
-    # A vector for each queue in each direction, one for control and one for changes.
+    # One vector for each queue in each direction, one for control, and one for configuration.
     "virtio-net-rss": "virtio-net-pci,disable-legacy=on,iommu_platform=on,"
                       "mq=on,rss=on,vectors=6",
     "igb": "igb",
 }
 QUEUES = {"igb": 2, "virtio-net-rss": 2}
 ON_TAPS = ("virtio-net-rss",)
-# QEMU has this model from version 8 on.
+# The model that QEMU has only from version 8 on.
 NEW = "igb"
-# A test of queues opens another pair first, whose memory is that of the process.
+# A test of queues first opens this pair, which sets up the memory of the process.
 BESIDE_QUEUES = "e1000e"
 TUN = pathlib.Path("/dev/net/tun")
 FIRST_SLOT = 0x10
-# The virtual functions of an igb, which nobody uses, have the slots 16 and 17 after its own.
+# An igb's virtual functions, which are not used, have the slots 16 and 17 after its own.
 IGB_SLOTS = (0x08, 0x0a)
 DEVICES = pathlib.Path("/sys/bus/pci/devices")
 PROBE = pathlib.Path("/sys/bus/pci/drivers_probe")
 
 
 def models_of(tasks):
-    """Of tasks such as suite:e1000e, each once."""
+    """The models in tasks such as suite:e1000e, each once."""
     models = []
     for task in tasks:
         kind, model = task.split(":")
@@ -47,7 +48,7 @@ def models_of(tasks):
 
 
 def slots(model):
-    """Where both NICs of a model are plugged in, on bus 0: each with an IOMMU group of its own."""
+    """The slots of both NICs of a model on bus 0. Each has its own IOMMU group."""
     if model == "igb":
         return IGB_SLOTS
     first = FIRST_SLOT + 2 * list(MODELS).index(model)
@@ -55,12 +56,12 @@ def slots(model):
 
 
 def addresses(model):
-    """The PCI addresses of both."""
+    """The PCI addresses of both NICs of a model."""
     return [f"0000:00:{slot:02x}.0" for slot in slots(model)]
 
 
 def tap(slot):
-    """The tap of a NIC."""
+    """The name of a NIC's tap."""
     return f"gptap{slot}"
 
 
@@ -70,9 +71,9 @@ def run_ip(*words):
 
 @contextlib.contextmanager
 def network(models):
-    """Makes what the NICs on taps are plugged into; the words that QEMU runs behind.
+    """Makes the network of the NICs on taps. Yields the words to put before QEMU's command.
 
-    Raises OSError or subprocess.SubprocessError where this host cannot.
+    Raises OSError or subprocess.SubprocessError if this host cannot make it.
     """
     tapped = [model for model in models if model in ON_TAPS]
     if not tapped:
@@ -102,7 +103,7 @@ def netdev(hub, model, slot):
 
 
 def arguments(models):
-    """QEMU's arguments for a pair of each model. They need no boot ROM, which is a package more."""
+    """QEMU's arguments for a pair of each model. Boot ROMs are off, which saves a package."""
     words = []
     for hub, model in enumerate(models):
         for slot in slots(model):
@@ -114,13 +115,13 @@ def arguments(models):
 
 
 def bind(model):
-    """Gives both NICs of a model to vfio-pci, and returns their addresses. In the guest."""
+    """Binds both NICs of a model to vfio-pci, and returns their addresses. Runs in the guest."""
     for address in addresses(model):
         device = DEVICES / address
         if not device.exists():
             raise RuntimeError(f"the guest has no PCI device {address} ({model})")
         (device / "driver_override").write_text("vfio-pci")
-        if (device / "driver").exists():  # as virtio-pci, which the guest needs for its files
+        if (device / "driver").exists():  # such as virtio-pci, which the guest needs for its files
             (device / "driver/unbind").write_text(address)
         PROBE.write_text(address)
         driver = (device / "driver").resolve().name

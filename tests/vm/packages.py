@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What the virtual machine has from Debian's packages: a kernel, and a newer QEMU.
+"""Debian packages for the virtual machine: a kernel, and a newer QEMU.
 
-They are unpacked into the build folder. Nothing is installed, and apt's own sources stay as they
-are.
+They are unpacked into the build folder. Nothing is installed, and apt's sources do not change.
 """
 
 import os
@@ -16,14 +15,14 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build")).resolve()
 CACHE = BUILD / "vm"
-# What makes the full kernel package instead of the cloud's: it has 9p.
+# The full kernel package and not the cloud's, because it has 9p.
 KERNEL = "linux-image-amd64"
 MODULES = (
     "virtio_pci", "9pnet_virtio", "9p", "vfio_iommu_type1", "vfio_pci",
     "af_packet", "veth", "bridge", "sch_tbf", "sch_htb", "sch_red", "sch_netem", "tcp_dctcp",
 )  # fmt: skip
 QEMU = "qemu-system-x86_64"
-# All that it reads to boot a kernel: a BIOS, and two ROMs that QEMU puts beside it.
+# All files that it needs to boot a kernel: a BIOS, and two ROMs that QEMU loads with it.
 QEMU_FILES = {
     "qemu-system-x86": (f"usr/bin/{QEMU}",),
     "qemu-system-data": ("usr/share/qemu/kvmvapic.bin", "usr/share/qemu/linuxboot_dma.bin"),
@@ -36,11 +35,11 @@ NO_KERNEL = "there is no kernel package"
 
 
 class Skip(Exception):
-    """Why there is no virtual machine here."""
+    """The reason why this host cannot run a virtual machine."""
 
 
 def tell(command, lacking, **options):
-    """A command's output; a failure becomes the reason why something is lacking."""
+    """Returns a command's output. Raises Skip if it fails; `lacking` says what is missing then."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=FETCH_SECONDS, check=False, **options)  # fmt: skip
@@ -55,7 +54,7 @@ def tell(command, lacking, **options):
 
 
 def kernel_package():
-    """The package with the files, on which KERNEL depends: linux-image-<version>-amd64."""
+    """The package on which KERNEL depends and which has the files: linux-image-<version>-amd64."""
     listed = tell(["apt-cache", "depends", KERNEL], NO_KERNEL)
     found = re.search(r"Depends: (linux-image-\S+)", listed)
     if not found:
@@ -64,13 +63,13 @@ def kernel_package():
 
 
 def module_order(folder):
-    """The files of MODULES and of all that they need, in the order in which they load."""
+    """The files of MODULES and of the modules that they need, in loading order."""
     files = {path.stem.replace("-", "_"): path for path in folder.rglob("*.ko")}
     order = []
 
     def add(name):
         path = files.get(name)
-        if path is None or path in order:  # built into the kernel, or there already
+        if path is None or path in order:  # built into the kernel, or in the list already
             return
         depends = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
         for needed in filter(None, depends[1].decode().split(",") if depends else []):
@@ -83,12 +82,12 @@ def module_order(folder):
 
 
 def fetch_kernel():
-    """CACHE/kernel: vmlinuz, the modules and their order. Made once for each package version."""
+    """Makes CACHE/kernel, once for each package version: vmlinuz, the modules and their order."""
     kernel = CACHE / "kernel"
     here = (kernel / "stamp").read_text() if (kernel / "stamp").exists() else ""
     try:
         package = kernel_package()
-    except Skip:  # apt knows no packages; an older kernel will do
+    except Skip:  # apt knows no packages; an older kernel is good enough
         if here.endswith(f" {' '.join(MODULES)}\n"):
             return kernel
         raise
@@ -97,10 +96,10 @@ def fetch_kernel():
         return kernel
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel-", dir=CACHE) as made:
-        # apt drops to a user of its own if it can write there; else it warns.
+        # apt uses its own user if that can write there; otherwise it warns.
         try:
             tell(["apt-get", "download", "-q", package], NO_KERNEL, cwd=made)
-        except Skip:  # an older kernel will do here, too
+        except Skip:  # an older kernel is good enough here, too
             if here.endswith(f" {' '.join(MODULES)}\n"):
                 return kernel
             raise
@@ -119,15 +118,15 @@ def fetch_kernel():
 
 
 def has_model(qemu, model):
-    """Whether a QEMU, which starts with these words, emulates a device."""
+    """Whether the QEMU that these words start emulates a device."""
     words = [*qemu, "-device", "help"]
     return f'name "{model}"' in tell(words, f"{qemu[0]} does not say which devices it has")
 
 
 def qemu_with(model):
-    """The words to start a QEMU that emulates a device: the installed one, or one of backports.
+    """The words that start a QEMU which emulates a device: the installed one, or one of backports.
 
-    That of backports is fetched once. `rm -r` on its folder has the next run fetch a newer one.
+    That of backports is fetched once. Remove its folder to fetch a newer one in the next run.
     """
     if has_model([QEMU], model):
         return [QEMU]
@@ -140,9 +139,9 @@ def qemu_with(model):
 
 
 def private_apt(folder, suite):
-    """Options with which apt knows one suite of Debian, and reads and writes nothing of the host's.
+    """Options with which apt uses one suite of Debian, and not the host's lists and caches.
 
-    It still has the host's apt.conf, where a proxy stands.
+    It still reads the host's apt.conf, which may name a proxy.
     """
     for made in ("lists/partial", "cache/archives/partial"):
         (folder / made).mkdir(parents=True)
@@ -158,7 +157,7 @@ def private_apt(folder, suite):
 
 
 def fetch_qemu(lacking):
-    """CACHE/qemu: the program and what it reads, of the host's release, from its backports."""
+    """Makes CACHE/qemu: the program and its files, from the backports of the host's release."""
     release = re.search(r"^VERSION_CODENAME=(\w+)", pathlib.Path("/etc/os-release").read_text(),
                         re.MULTILINE)  # fmt: skip
     if not release:
@@ -167,10 +166,10 @@ def fetch_qemu(lacking):
     with tempfile.TemporaryDirectory(prefix="qemu-", dir=CACHE) as made:
         folder = pathlib.Path(made)
         options = private_apt(folder, f"{release[1]}-backports")
-        # Lists that cannot be had are a warning for apt unless it is told.
+        # Without this option apt only warns if it cannot fetch a list.
         tell(["apt-get", *options, "update", "-q", "--error-on=any"], lacking)
         tell(["apt-get", *options, "download", "-q", *QEMU_FILES], lacking, cwd=folder)
-        # QEMU takes neither data nor modules of the installed one when this folder is beside it.
+        # With this folder beside it, QEMU does not use data and modules of the installed one.
         bundle = folder / "qemu/qemu-bundle"
         bundle.mkdir(parents=True)
         for package, files in QEMU_FILES.items():
@@ -183,6 +182,6 @@ def fetch_qemu(lacking):
         missing = re.findall(r"(\S+) => not found", tell(["ldd", f"{folder}/qemu/{QEMU}"], lacking))
         if missing:
             raise Skip(f"{lacking} that runs: it needs {', '.join(missing)}")
-        # Another run may have been faster.
+        # Another run may have made it meanwhile.
         if not (CACHE / "qemu").exists():
             (folder / "qemu").rename(CACHE / "qemu")

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""What pci_test.py runs in the guest: `pci_guest.py BUILD TASK:MODEL...`
+"""Runs in the guest of pci_test.py: `pci_guest.py BUILD TASK:MODEL...`
 
 suite:MODEL   the port suite between the two NICs of a model
-queues:MODEL  its tests of several queues, between NICs that give each queue what is for it
-sums:MODEL    two daemons, each with a NIC, and two ranks whose every sum must be right
-torch:MODEL   the same with two ranks of PyTorch, whose replicas must hold the same bits
+queues:MODEL  its tests of several queues, between NICs that steer datagrams to queues
+sums:MODEL    two daemons, each with a NIC, and two ranks whose sums must all be right
+torch:MODEL   the same with two ranks of PyTorch, whose replicas must have the same bits
 """
 
 import contextlib
@@ -41,17 +41,17 @@ cluster:
     - {{name: b, address: 10.77.0.2/24}}
 plan: {{kind: sharded, roots: training}}
 {poll}"""
-# A poll core for each queue.
+# One poll core for each queue.
 POLL = "poll: {{cores: {cores}}}\n"
 ROUNDS = 10
 ELEMENTS = 40000
-# A sharded plan moves half of each round's blocks to the other host, and as many sums back. Rounds
-# of rank_client have 40000 elements or fewer, so this is less than what must have been sent.
+# In a sharded plan, half of each round's blocks go to the other host, and as many sums come back.
+# Rounds of rank_client have up to 40000 elements, so more blocks than this must have been sent.
 MIN_BLOCKS = 100
 
 
 class Failure(Exception):
-    """What was expected and not seen."""
+    """A result that differs from the expected one."""
 
 
 def expect(condition, what):
@@ -60,7 +60,7 @@ def expect(condition, what):
 
 
 class Hosts:
-    """A daemon on each of the two NICs of a model. Ends all that it started."""
+    """A daemon on each of the two NICs of a model. Ends all processes that it started."""
 
     def __init__(self, build, model):
         self.build = build
@@ -105,7 +105,7 @@ class Hosts:
             process.wait()
 
     def start(self, name, command, environment=None):
-        """Its output goes to a log that the host keeps."""
+        """Starts a process. Its output goes to a log that the host keeps."""
         with open(OUT / f"{self.model}-{name}.log", "wb") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        env={**os.environ, **(environment or {})})  # fmt: skip
@@ -116,7 +116,7 @@ class Hosts:
         return (OUT / f"{self.model}-{name}.log").read_text(errors="replace")[-2000:]
 
     def status(self, node):
-        """The daemon's report, or None while there is none."""
+        """The daemon's status, or None if it does not answer."""
         answer = subprocess.run(
             [self.build / "control/cli/gradplane", "status", "--json", "--socket",
              WORK / f"{node}.sock"],
@@ -125,7 +125,7 @@ class Hosts:
         return json.loads(answer.stdout) if answer.returncode == 0 else None
 
     def finish(self, names, ranks, seconds):
-        """Waits for the ranks, which all must end well."""
+        """Waits for the ranks, which must all succeed."""
         deadline = time.monotonic() + seconds
         for name, rank in zip(names, ranks):
             try:
@@ -135,7 +135,7 @@ class Hosts:
             expect(code == 0, f"{name}: exit code {code}:\n{self.log(name)}\n{self.state()}")
 
     def state(self):
-        """What both daemons say, for who reads of a failure."""
+        """Logs and status of both daemons, for the message of a failure."""
         said = []
         for node in "ab":
             report = self.status(node) or {}
@@ -145,7 +145,7 @@ class Hosts:
         return "\n".join(said)
 
     def check_counters(self):
-        """Blocks went over the NICs, both ways."""
+        """Checks that blocks went over the NICs in both directions."""
         for node in "ab":
             report = self.status(node)
             port, jobs = report["port"], report["jobs"]
@@ -163,12 +163,12 @@ class Hosts:
 
 
     def check_cores(self, node, report):
-        """Each poll core had its part, and the NIC gave it its frames."""
+        """Checks that each poll core had work, and that the NIC gave it its own frames."""
         cores, handed_over = report["poll"]["cores"], report["port"]["handed_over"]
         expect(len(cores) == nics.QUEUES[self.model], f"poll cores of {node}: {cores}")
         for core in cores:
             expect(core["rx_datagrams"] >= MIN_BLOCKS // 2, f"each core of {node} works: {cores}")
-        # ARP alone comes by any queue, and each of the others is told.
+        # Only ARP arrives at any queue, and is handed over to each of the others.
         expect(handed_over < MIN_BLOCKS // 2, f"frames that {node} handed over: {handed_over}")
         print(f"  {node}: {[core['rx_datagrams'] for core in cores]} datagrams for its poll cores, "
               f"{handed_over} frames handed over", flush=True)  # fmt: skip

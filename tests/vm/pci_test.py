@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The gradplane authors
 """The port `pci` on emulated NICs, in a virtual machine: the port suite, and two hosts that train.
 
-usage: pci_test.py [TASK:MODEL...]    as in pci_guest.py; without words, what scripts/test runs
+usage: pci_test.py [TASK:MODEL...]    as in pci_guest.py; without arguments, as in scripts/test
 """
 
 import sys
@@ -13,7 +13,7 @@ import nics
 import packages
 
 ONE_QUEUE = [model for model in nics.MODELS if model not in nics.QUEUES]
-# QEMU translates every instruction: PyTorch takes a minute to start, so two models train with it.
+# QEMU translates every instruction, so PyTorch takes a minute to start. Only two models use it.
 TASKS = (
     *(f"suite:{model}" for model in (*ONE_QUEUE, "igb")),
     *(f"sums:{model}" for model in ONE_QUEUE),
@@ -27,7 +27,7 @@ ADAPTERS = "trainer-shim/torch/libgradplane_torch_*.so"
 
 
 def what_runs(tasks):
-    """Those of `tasks` that this host can run, the words that start QEMU, and what is left out."""
+    """The tasks that this host can run, the words that start QEMU, and the other tasks."""
     qemu = (machine.QEMU,)
     left_out = []
 

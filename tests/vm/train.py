@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A small training with DDP for a slow machine; prints what its replica holds."""
+"""A small training with DDP for a slow machine. Prints a digest of the replica's parameters."""
 
 import hashlib
 
