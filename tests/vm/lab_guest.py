@@ -127,7 +127,7 @@ class KernelLink:
 
 
 class LabLink:
-    """The same link with lab_switch. Only the receiver's downlink has a rate; both have the delay."""
+    """The same link with lab_switch. The rate is the receiver's downlink's; both have the delay."""
 
     def __init__(self, tcp, mark=False, loss=0):
         up = {"delay": f"{DELAY_MS} ms"}
