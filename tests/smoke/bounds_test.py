@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Loss bounds from the YAML to the sums: all daemons have the same table, and show what it cost."""
+"""Loss bounds from the YAML to the sums: all daemons have the same table, and report losses."""
 
 import collections
 import json
@@ -103,7 +103,7 @@ def a_rank_that_stops_is_gone_on_without_and_named():
     extra = GATHER + "  absent_after: 50 ms\n"
     with lab() as made, Cluster(made, "star", rate="200 Mbit/s", extra=extra) as c:
         ranks = start_ranks(c, "--tensors", 8, "--elements", 80000)
-        # Its own tensors with bound 0 keep a round waiting only for ranks that have begun it.
+        # Tensors with bound 0 make a round wait only for ranks that have begun it.
 
         def rounds_are_counted():
             page = bounds(c, "agg")
@@ -119,7 +119,7 @@ def a_rank_that_stops_is_gone_on_without_and_named():
 
 
 def missing_by(entries, key):
-    """Blocks that all rounds together lack, by node or by tensor."""
+    """The number of blocks that are missing from all rounds together, by node or by tensor."""
     missing = collections.Counter()
     for entry in entries:
         missing[entry[key]] += entry["missing_blocks"]
@@ -127,7 +127,7 @@ def missing_by(entries, key):
 
 
 def agree(page, counted, status):
-    """What rounds say one by one is what bounds and status have counted of them together."""
+    """Checks that single rounds add up to the counters of `bounds` and of the status."""
     told = page["rounds"]
     expect(page["closed"] == len(told) and page["lost"] == 0, f"every round is told: {page}")
     expect([r["number"] for r in told] == list(range(1, len(told) + 1)), "each of them once")
@@ -177,7 +177,7 @@ def rounds_are_told_one_by_one():
         expect(said in ask(c, "w1", "rounds"), "a worker of a star sends who asks to the root")
         follow_goes_on(c, page["closed"], ranks)
         finish(ranks)
-        # What the log says is what there was.
+        # The log must agree with the counters.
         wait_until(lambda: c.status("agg")["jobs"][0]["state"] == "ended", "the job to end")
         ended = c.status("agg")["jobs"][0]
         lines = re.findall(r"debug .* closed (\w+) after .* without (\d+) of", c.log("agg"))
@@ -187,13 +187,13 @@ def rounds_are_told_one_by_one():
 
 
 def follow_goes_on(c, closed, ranks):
-    """`rounds --follow` tells what was, and then what comes, until it is interrupted."""
+    """`rounds --follow` prints the last round, and then new ones, until it is interrupted."""
     path = c.folder / "followed"
     with open(path, "wb") as out:
         follower = subprocess.Popen(
             [CLI, "rounds", "--follow", "--json", "--last", "1", "--socket", c.socket("agg")],
             stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            # A shell that starts a test in the background has it ignore Ctrl-C.
+            # Processes that a shell starts in the background ignore Ctrl-C.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
 
@@ -202,7 +202,7 @@ def follow_goes_on(c, closed, ranks):
         return [r["number"] for line in whole.splitlines() for r in json.loads(line)["rounds"]]
 
     try:
-        # A round that was in flight may have closed since.
+        # A round that was in flight may have closed meanwhile.
         first = wait_until(numbers, "the last round that there is")[0]
         expect(first >= closed, f"it begins with the last round, {closed}: {first}")
         for process in ranks:

@@ -24,7 +24,7 @@ RANK = BUILD / "tests/smoke/rank_client"
 START_SECONDS = 30
 RANK_SECONDS = 120
 SKIP = 77
-# Seven hosts with two trees. r1 and r2 have no ranks; each of the trees has a relay.
+# Seven hosts with two trees. agg, r1 and r2 have no ranks. Each tree has relays.
 TREE_HOSTS = ["agg", "r1", "r2", "w1", "w2", "w3", "w4"]
 TREE = """manual
   trees:
@@ -36,7 +36,7 @@ TREE = """manual
 
 
 class Failure(Exception):
-    """What a test expected and did not see."""
+    """A result that differs from the expected one."""
 
 
 def skip_unless_possible():
@@ -58,7 +58,7 @@ def expect(condition, what):
 
 
 def wait_until(condition, what, seconds=START_SECONDS):
-    """Polls a condition; its truth, or a failure that says what was waited for."""
+    """Polls until a condition is true, and returns its value. A failure names the condition."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
@@ -68,7 +68,7 @@ def wait_until(condition, what, seconds=START_SECONDS):
 
 
 class Cluster:
-    """A daemon for each host of a lab; their sockets, files and ranks. Ends all it started."""
+    """A daemon for each host of a lab, with sockets, files and ranks. Ends all that it started."""
 
     def __init__(self, lab, plan="star", port="af_packet", rate="", extra=""):
         self.lab = lab
@@ -102,7 +102,7 @@ class Cluster:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def config(self, name, **changes):
-        """Writes a node's file; `changes` replaces text in it."""
+        """Writes a node's configuration file. `changes` replaces text in it."""
         nodes = "".join(
             f"    - {{name: {h.name}, address: {h.dataplane_address}/24"
             f"{', aggregate: true' if h.name.startswith('agg') else ''}}}\n"
@@ -142,7 +142,7 @@ class Cluster:
         wait_until(ready, f"the daemon of {name} to answer")
 
     def status(self, name):
-        """The report, or None while there is none."""
+        """The daemon's status, or None if it does not answer."""
         answer = subprocess.run(
             [CLI, "status", "--json", "--socket", self.socket(name)],
             capture_output=True, text=True, timeout=20, check=False,
@@ -150,14 +150,14 @@ class Cluster:
         return json.loads(answer.stdout) if answer.returncode == 0 else None
 
     def tell(self, name, *command):
-        """What the command line tool prints for an operator of the node."""
+        """Runs a command of the operator's tool on a node, and returns its output."""
         return subprocess.run(
             [CLI, *command, "--socket", self.socket(name)],
             capture_output=True, text=True, timeout=20, check=True,
         ).stdout  # fmt: skip
 
     def rank(self, host, rank, world, *options):
-        """A rank without a framework, on a host."""
+        """Starts a rank without a framework on a host."""
         process = subprocess.Popen(
             [RANK, "--socket", self.socket(host), "--rank", str(rank), "--world", str(world),
              *map(str, options)],
@@ -167,7 +167,7 @@ class Cluster:
         return process
 
     def run_ranks(self, hosts, *options):
-        """All ranks of a job; fails unless each finds every sum right."""
+        """Runs all ranks of a job. Fails unless each rank finds every sum right."""
         ranks = [self.rank(h, r, len(hosts), *options) for r, h in enumerate(hosts)]
         for process in ranks:
             text = process.communicate(timeout=RANK_SECONDS)[0]
@@ -181,7 +181,7 @@ def terminate(process, seconds=10):
 
 
 def run_until_open(c, workers, count=100000):
-    """Ranks of a job, one on each worker, whose rounds go by."""
+    """Starts ranks of a job, one on each worker, and waits until rounds complete."""
     options = ("--rounds", count, "--elements", 5000)
     ranks = [c.rank(h, r, len(workers), *options) for r, h in enumerate(workers)]
     wait_until(lambda: rounds_of(c, "agg") > 20, "rounds to go by")
@@ -189,7 +189,7 @@ def run_until_open(c, workers, count=100000):
 
 
 def rounds_of(c, host):
-    """The rounds that the first job of a node has completed."""
+    """The number of rounds that the first job of a node has completed."""
     jobs = c.status(host)["jobs"]
     return jobs[0]["rounds_completed"] if jobs else 0
 
@@ -200,7 +200,7 @@ def go_on(c, rounds):
 
 
 def all_are_right(ranks):
-    """What the ranks have printed at their end."""
+    """Waits for the ranks, which must find all sums right. Returns their output."""
     texts = []
     for process in ranks:
         texts.append(process.communicate(timeout=RANK_SECONDS)[0].strip())
@@ -209,7 +209,7 @@ def all_are_right(ranks):
 
 
 def replan(c, host, *command):
-    """What `gradplane replan` answers on a host for the job of w1."""
+    """Runs `gradplane replan` on a host for the job of w1, and returns the finished process."""
     job = c.status("w1")["jobs"][0]["id"]
     return subprocess.run(
         [CLI, "replan", f"{job:08x}", *command, "--socket", c.socket(host)],
@@ -218,7 +218,7 @@ def replan(c, host, *command):
 
 
 def run(tests):
-    """Runs test functions; prints one line for each; the exit code."""
+    """Runs test functions, and prints one line for each. Returns the exit code."""
     skip_unless_possible()
     failed = 0
     for test in tests:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Real daemons whose coordinator is killed: jobs go on, and the next coordinator knows them."""
+"""The coordinator of real daemons is killed: jobs go on, and the next coordinator knows them."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import sys
 import cluster
 from cluster import Cluster, expect, go_on, netlab, replan, run_until_open, wait_until
 
-# The first node coordinates, and has no part in the job. The second one sums.
+# The first node coordinates and has no part in the job. The second one sums.
 HOSTS = ["boss", "agg", "w1", "w2", "w3"]
 WORKERS = ["w1", "w2", "w3"]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Real daemons at sites of which one is cut off for a while: a site of relays and ranks that is no
-root, without which the others go on, and a root, for which all wait."""
+"""Real daemons at sites, one of which is cut off for a while. The others go on without a site that
+has only relays and ranks. They wait for a site that has a root."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from cluster import Cluster, all_are_right, expect, go_on, rounds_of, wait_until
 
 import emulated_lab  # the path to scripts/lib is cluster's
 
-# agg and r1 have no ranks. Both trees have relays at two levels; w3 and w4 are the far site.
+# agg and r1 have no ranks. Both trees have relays at two levels. w3 and w4 are the far site.
 HOSTS = ["agg", "r1", "w1", "w2", "w3", "w4"]
 WORKERS = ["w1", "w2", "w3", "w4"]
 FAR = ["w3", "w4"]
@@ -31,17 +31,17 @@ BOUNDS = """gather:
   strict_rounds: 1
   compensation: rescale
 """
-# Rounds go on without a host that is silent for so long.
+# Rounds close without a host that is silent for so long.
 ABSENCE = BOUNDS + "  absent_after: 500 ms\n"
-# No wait of this test is longer. A cut is shorter than what anybody takes for a death.
+# The longest wait of this test. Nodes suspect each other only after more time than a cut lasts.
 SECONDS = 60
 LIFE = f"liveness: {{suspect_after: {4 * SECONDS} s}}\n"
 RANKS_WAIT_MS = 4 * SECONDS * 1000
-# docs/protocol.md, I6. It is one less where the cut takes the acks of the last common round.
+# docs/protocol.md, I6. It is one less if the cut loses the acks of the last common round.
 MOST_LEAD_ROUNDS = 8
 LEAST_LEAD_ROUNDS = 7
 ROUNDS = 400
-# While so many frames to and from a root are lost, nothing may move.
+# Nothing may move until so many frames to and from a root are lost.
 LOST_FRAMES = 300
 CUT = {"loss": "100 %"}
 WHOLE = {"loss": "0 %"}
@@ -71,7 +71,7 @@ def bounds_of(c, host):
 
 
 def run_ranks(c):
-    """Ranks whose rounds are gathered under bounds at every node that has children."""
+    """Starts ranks whose rounds are gathered under bounds at every node with children."""
     options = ("--rounds", ROUNDS, "--tensors", 8, "--elements", 40000,
                "--round-timeout-ms", RANKS_WAIT_MS)  # fmt: skip
     ranks = [c.rank(h, r, len(WORKERS), *options) for r, h in enumerate(WORKERS)]
@@ -97,7 +97,7 @@ def have_the_same_bits(ranks):
 
 
 def plan_of(c):
-    """The epoch that every node has; nobody has ended the job."""
+    """The epoch, which must be the same on every node. No node may have ended the job."""
     jobs = {host: job_of(c, host) for host in HOSTS}
     for host, job in jobs.items():
         expect(job["state"] == "ready", f"{host}: {job}")
@@ -117,7 +117,7 @@ def a_site_without_roots_is_gone_on_without_and_contributes_again():
         expect(lead[0] - lead[1] <= MOST_LEAD_ROUNDS, f"they go on for so long: {lead}")
         before = {root: job_of(c, root)["rounds_closed_absent"] for root in ROOTS}
         for root in ROOTS:
-            # The first of them may be complete, and only its results were lost.
+            # The first of them may be complete and have lost only its results.
             expect(before[root] >= LEAST_LEAD_ROUNDS - 1, f"{root} counts them: {before}")
             absent = [r for r in reports_of(c, root) if r["reason"] == "absent"]
             expect(absent, f"{root} reports them")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Real daemons over real DPDK ports: exact sums under loss, faults told by name, clean ends."""
+"""Real daemons over real DPDK ports: exact sums despite loss, clear errors, and clean ends."""
 
 import json
 import os
@@ -75,8 +75,8 @@ def two_jobs_share_the_daemons():
 
 
 def a_job_outlives_another():
-    """One loses a rank in the middle of its rounds; the other, on the same daemons and with the
-    same grants of the same link, has every sum right, and no round of it is given up."""
+    """One job loses a rank between rounds. The other has the same daemons, and shares the link's
+    grants. All of its sums must be right, and none of its rounds may be given up."""
     rounds = 300
     with lab() as made, Cluster(made, "star", "af_packet", "200 Mbit/s", GRANTS) as c:
         losers, others = (
@@ -113,7 +113,7 @@ def who_waits_says_for_whom():
         wait_until(names_the_missing, "the status of w1 to name rank 2")
         for process in ranks:
             text = process.communicate(timeout=30)[0]
-            # Who gives up first is missing too for the other.
+            # The rank that gives up first is missing for the other, too.
             expect(process.returncode != 0 and "2 of 3" in text, f"the rank names rank 2: {text}")
 
 
@@ -166,13 +166,13 @@ def a_dead_daemon_is_named_and_may_come_back():
 
 
 def carry_small_frames_only(made, host):
-    """From now on the host's link bears signs of life, and no blocks in either direction."""
+    """From now on the host's link carries heartbeats, but no blocks in either direction."""
     for device in (f"d-{host}", f"u-{host}"):
         netlab.run_command(["ip", "-n", made.switch, "link", "set", device, "mtu", "700"])
 
 
 def a_path_that_carries_no_blocks_ends_the_job():
-    """Both ends see the other live, so nobody is suspected; every rank is told of the round."""
+    """Both ends get heartbeats, so no node is suspected. All ranks learn which round stalls."""
     with lab() as made, Cluster(made) as c:
         ranks = run_until_open(c, WORKERS)
         carry_small_frames_only(made, "w2")
@@ -226,8 +226,8 @@ def sigterm_ends_it_cleanly():
 
 
 def ten_idle_daemons_take_little():
-    """The goal is 5 % of two cores, 0.1; they take 0.06 on a quiet machine, and a slower one may
-    take three times that. Without naps they would take both cores."""
+    """The goal is 5 % of two cores, which is 0.1. They take 0.06 on a quiet machine, and may take
+    three times that on a slower one. Without naps they would take both cores."""
     watched_seconds = 5
     names = [f"w{i}" for i in range(10)]
     with lab(names) as made, Cluster(made, "sharded\n  roots: training") as c:

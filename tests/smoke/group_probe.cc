@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A port in the hands of groups_test.py: it joins and leaves groups, and sends and counts
-// datagrams, as lines on its input say. It answers each with a line.
+// A port that groups_test.py controls. It joins and leaves groups, and sends and counts datagrams,
+// as lines on its input say. It answers each of them with a line.
 //   group_probe KIND INTERFACE ADDRESS
 //     join GROUP            leave GROUP
 //     multicast GROUP COUNT    datagrams to the group
 //     unicast ADDRESS          one, as soon as the neighbour is known
-//     seen                     what has come so far: of groups, to us, of groups we are not in
+//     seen                     numbers of datagrams: to its groups, to itself, to other groups
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -83,7 +83,7 @@ class Probe {
   }
 
  private:
-  /// Until the device takes it.
+  /// Tries until the device takes the datagram.
   void send(const port::Destination& to, std::byte first) {
     for (;;) {
       port::TxDatagram datagram;
@@ -129,7 +129,7 @@ int run(const std::string& kind, const std::string& interface, const std::string
       std::cout << probe.obey(pending.substr(0, end)) << std::endl;
       pending.erase(0, end + 1);
     }
-    usleep(100);  // the hosts of a lab share processors
+    usleep(100);  // The hosts of a lab share processors.
   }
 }
 

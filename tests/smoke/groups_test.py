@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Groups at switches that snoop IGMP, that flood groups, and that drop them. Who has joined a group
-hears it, and with snooping nobody else's link carries it. Daemons are in the groups of their
-parents and of those whose updates they receive, and in no others."""
+"""Groups at switches that snoop IGMP, that flood groups, and that drop them. Hosts that have joined
+a group hear it. With snooping, no other host's link carries it. Daemons are in the groups of their
+parents and of the nodes whose updates they receive, and in no others."""
 
 import contextlib
 import os
@@ -26,18 +26,18 @@ HOSTS = ("sender", "member", "other")
 WORKERS = ["w1", "w2", "w3"]
 SENDERS = ["w1", "w2", "w3", "w4"]
 GROUP = "239.71.5.6"
-# Another group with the same Ethernet address.
+# A different group with the same Ethernet address.
 TWIN = "239.199.5.6"
 COUNT = 50
 ANSWER_SECONDS = 30
-# Of the bridge: it forgets members that answer nothing after an hour, in hundredths of a second.
+# The bridge forgets silent members only after an hour; the unit is hundredths of a second.
 NEVER_FORGETS = f"mcast_membership_interval {100 * 3600}"
 AF_XDP = 44
 
 
 class Host:
-    """A probe on a host of a lab. It stays on one processor, so that the kernel keeps the order of
-    its frames."""
+    """A probe on a host of a lab. It runs on one processor only, so that the kernel keeps the order
+    of its frames."""
 
     def __init__(self, lab, name, kind):
         host = lab.hosts[name]
@@ -64,7 +64,7 @@ class Host:
         expect(answer == "ok", f"{words}: {answer}")
 
     def seen(self):
-        """Datagrams to its groups, to itself, and to groups that it is not in."""
+        """The numbers of datagrams to its groups, to itself, and to groups that it is not in."""
         return tuple(int(count) for count in self.ask("seen").split())
 
     def end(self):
@@ -90,9 +90,10 @@ def probes(kind, **options):
 
 
 def sent(sender, receivers):
-    """What each receiver saw of COUNT datagrams to the group: in its groups, and not in them.
+    """Sends COUNT datagrams to the group. Returns how many each receiver got as a member and how
+    many not as a member.
 
-    A datagram to the receiver itself goes last: when it has come, so has all before it."""
+    A datagram to each receiver follows. When it has arrived, all before it have."""
     before = [receiver.seen() for receiver in receivers]
     sender.tell("multicast", GROUP, COUNT)
     result = []
@@ -113,10 +114,10 @@ def snooped(kind, igmp):
 
         member.tell("join", GROUP)
         the_switch_knows("member")
-        # At first it floods: its hosts had no time to answer.
+        # At first the switch floods, because hosts had no time to answer.
         wait_until(lambda: sent(sender, [member, other]) == [(COUNT, 0), (0, 0)],
                    "the member alone to get the group")  # fmt: skip
-        # It forgets who does not answer its questions.
+        # The switch forgets members that do not answer its queries.
         deadline = time.monotonic() + 2 * lab_multicast.MEMBERSHIP_SECONDS
         while time.monotonic() < deadline:
             expect(made.groups() == {GROUP: {"member"}}, "the member answers the switch")
@@ -158,14 +159,14 @@ def daemons_are_in_the_groups_of_their_parents():
         wait_until(lambda: c.status("w1")["port"]["igmp_version"] == 3, "the switch to ask")
         answer = replan(c, "agg", "--plan", "sharded", "--root", "agg", "w1")
         expect(answer.returncode == 0, f"there is another plan: {answer.stdout} {answer.stderr}")
-        # agg has no ranks, so it is not in the tree of w1.
+        # agg has no ranks, so it is not in w1's tree.
         groups_are(WORKERS, ["w2", "w3"])
         all_are_right(ranks)
         groups_are()
 
 
 def a_daemon_that_ends_leaves_its_groups():
-    """On a switch that would not forget it within the test."""
+    """The switch would not forget the daemon within the test."""
     hosts = ["agg", *WORKERS]
     with lab(hosts, multicast="snoop") as made:
         netlab.ip_batch(made.switch, [f"link set dp type bridge {NEVER_FORGETS}"])
@@ -181,8 +182,8 @@ def a_daemon_that_ends_leaves_its_groups():
 
 
 def results_leave_the_aggregator_once_where_the_switch_copies():
-    """Sums are right on every switch. What the aggregator sends shows whether it sent each result
-    to the group of its children or to each of them."""
+    """Sums are right on every switch. The aggregator's counters show whether it sent results to the
+    group of its children or to each child."""
     sent = {}
     for multicast in ("snoop", "flood", "drop"):
         with lab(["agg", *WORKERS], multicast=multicast) as made:
@@ -202,8 +203,8 @@ def results_leave_the_aggregator_once_where_the_switch_copies():
 
 def updates_leave_their_sender_once_where_the_switch_copies():
     """Each rank sends its update to all others. Means are right on every switch, and with snooping
-    updates leave their sender once. On few processors a daemon sometimes has no turn for so long
-    that the others go on without it for some rounds, and it gets these alone."""
+    updates leave their sender once. With few processors, a daemon sometimes does not run for so
+    long that the others go on without it for some rounds. Updates of those go to it alone."""
     extra = "multicast: {enabled: true}\ntraining: {mode: selective-bsp, freshness: 0}\n"
     jobs = {}
     for multicast in ("snoop", "drop"):
@@ -215,7 +216,7 @@ def updates_leave_their_sender_once_where_the_switch_copies():
         expect(job["blocks_to_groups"] == 0, f"nobody hears the groups: {job}")
         expect(job["group_trials"] > 0, f"they are tried: {job}")
     for job in jobs["snoop"]:
-        blocks = job["blocks_received"] / (len(SENDERS) - 1)  # as many as it had to send
+        blocks = job["blocks_received"] / (len(SENDERS) - 1)  # as many as its sender had to send
         expect(job["blocks_to_groups"] * 5 > blocks, f"updates go to their receivers' group: {job}")
     sent = {name: sum(job["blocks_sent"] for job in those) for name, those in jobs.items()}
     expect(sent["snoop"] < sent["drop"], f"once and not thrice: {sent}")

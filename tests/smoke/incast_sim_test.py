@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The benchmark of the simulated incast: what it says of a few senders, in virtual time."""
+"""The benchmark of the simulated incast: its results for a few senders, in virtual time."""
 
 import sys
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""An emulated network that changes while it runs: what asks for the change does not matter, and
-`scripts/netlab stats` shows what the switch counts. Needs root."""
+"""An emulated network that changes while it runs. The schedule and requests have the same effect,
+and `scripts/netlab stats` shows the switch's counters. Needs root."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from cluster import ROOT, Failure, expect, netlab, skip, wait_until  # noqa: E40
 import emulated_lab  # noqa: E402, from scripts/lib, where cluster looks
 
 COMMAND_SECONDS = 40
-# All that a link has but for losses in bursts, each another than it is without this.
+# All settings of a link except bursts of losses. Each differs from its default.
 CHANGE = {
     "rate": "10 Mbit/s", "delay": "2 ms", "jitter": "100 us", "queue": "96 KiB",
     "ecn_threshold": "48 KiB", "loss": "1 %", "duplicate": "1 %",
@@ -33,18 +33,18 @@ NETWORK = {
 
 
 def own_queue(lab, host):
-    """How the kernel shapes dp0, but for the handle; empty when it does not."""
+    """How the kernel shapes dp0, without the handle; empty if it does not."""
     show = ["tc", "-n", lab.hosts[host].namespace, "qdisc", "show", "dev", "dp0", "root"]
     found = re.search(r"qdisc tbf \S+ root (.*)", netlab.run_command(show))
     return found[1] if found else ""
 
 
 def schedule_and_set_agree(lab):
-    """One change: on one host by the description's schedule, on another by set(). The links are the
-    same afterwards, and so are the hosts' own queues."""
+    """The same change is made on one host by the description's schedule, and on another by set().
+    Afterwards their links are the same, and so are the hosts' own queues."""
     before = lab.stats()["links"]["set"]["up"]["settings"]
     expect(not own_queue(lab, "timed"), "a link without a rate has a queue before it")
-    lab.ask({"do": "start_schedule"})  # as by hand, without the method
+    lab.ask({"do": "start_schedule"})  # sends the request itself, as an operator would
     wait_until(lambda: "rate 20Mbit" in own_queue(lab, "plain"), "the schedule's last change")
     lab.set("set", "both", CHANGE)
     links = lab.stats()["links"]
@@ -68,7 +68,7 @@ def ask_netlab(run):
 
 
 def netlab_shows_what_the_switch_counts(lab):
-    """In another process, which knows nothing of the lab but its name."""
+    """scripts/netlab runs in another process, which knows only the name of the lab."""
     lab.reset()
     address = lab.hosts["plain"].kernel_address
     ping = ["ping", "-q", "-c", "20", "-i", "0.01", address]

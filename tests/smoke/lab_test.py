@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The emulated network does what its description says, as ping, iperf3 and the kernel's counters
-see it. Needs root and iperf3."""
+"""The emulated network behaves as described, according to ping, iperf3 and the kernel's counters.
+Needs root and iperf3."""
 
 import contextlib
 import dataclasses
@@ -39,7 +39,7 @@ NETWORK = {
         {"at": "300 ms", "link": "c", "direction": "up", "set": {"rate": "10 Mbit/s"}},
     ],
 }
-# What a test may have changed.
+# Settings that a test may have changed, with their defaults.
 PLAIN = {
     "rate": "unlimited", "delay": "0 ms", "queue": "128 KiB", "loss": "0 %", "duplicate": "0 %",
 }  # fmt: skip
@@ -48,7 +48,7 @@ LONG_QUEUE = "512 KiB"
 
 
 class Failure(Exception):
-    """What was expected and not seen."""
+    """A result that differs from the expected one."""
 
 
 def expect(condition, what):
@@ -62,7 +62,7 @@ def within(what, value, low, high):
 
 
 def likely(what, count, draws, share):
-    """Four standard deviations to both sides."""
+    """Checks a count of random events. It may be off by four standard deviations."""
     spread = 4 * math.sqrt(draws * share * (1 - share))
     within(what, count, draws * share - spread, draws * share + spread)
 
@@ -81,7 +81,7 @@ def on(lab, host, *words):
 
 
 def round_trip_ms(lab, host, to, count=100):
-    """The median, so that a moment without a processor does not matter."""
+    """The median round trip, in which a moment without a processor does not matter."""
     said = on(lab, host, "ping", "-c", str(count), "-i", "0.005", lab.hosts[to].kernel_address)
     times = [float(text) for text in re.findall(r"time=([\d.]+) ms", said)]
     expect(len(times) == count, f"{len(times)} of {count} pings came back")
@@ -89,10 +89,10 @@ def round_trip_ms(lab, host, to, count=100):
 
 
 class Counters:
-    """What the kernel has sent and got on dp0 of a host, read within a moment.
+    """The kernel's counters for dp0 of a host, which can be read quickly.
 
-    /proc shows them through a process in the host's namespace; starting `ip` for each look would
-    take too long, and how long depends on the machine.
+    It reads them in /proc through a process in the host's namespace. Starting `ip` each time would
+    take too long, and the time would depend on the machine.
     """
 
     def __init__(self, lab, host):
@@ -109,7 +109,7 @@ class Counters:
         self._inside.stdout.close()
 
     def read(self):
-        """Sent frames; received frames; received bytes; when."""
+        """The numbers of sent frames, received frames and received bytes, and the time."""
         while True:
             before = time.monotonic()
             text = pathlib.Path(f"/proc/{self._inside.pid}/net/dev").read_text()
@@ -133,9 +133,11 @@ class Look:
 
 
 def keeps_rate(what, lab, host, mbits):
-    """While somebody keeps the link busy: never more than its rate, counted as an Ethernet would.
+    """Checks the rate of a link that is kept busy. It is counted as on Ethernet, and never exceeds
+    the link's rate.
 
-    Less is no fault of the link: a busy machine sends too slowly, so one good moment is enough.
+    A lower rate is not an error of the link, because a busy machine may send too slowly. So one
+    interval with the full rate is enough.
     """
     with contextlib.closing(Counters(lab, host)) as counters:
         begin, best = counters.read(), 0
@@ -151,13 +153,13 @@ def keeps_rate(what, lab, host, mbits):
 
 
 def measure_for(seconds):
-    """The span of a measurement, not a wait for something to happen."""
+    """Lets a measurement last for so long. It does not wait for an event."""
     time.sleep(seconds)
 
 
 @contextlib.contextmanager
 def iperf(lab, client, server, *options):
-    """iperf3 runs while the body does; it is ended with it."""
+    """Runs iperf3 during the `with` block, and ends it afterwards."""
     listening = subprocess.Popen(
         command_on(lab, server, ["iperf3", "-s", "-1", "--forceflush"]),
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -172,7 +174,7 @@ def iperf(lab, client, server, *options):
             + list(options),
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        # Three intervals: the queues are in the state that they stay in.
+        # After three intervals the queues are in a steady state.
         for _ in range(3):
             while "bits/sec" not in (line := sending.stdout.readline()):
                 expect(line, "iperf3 sends nothing")
@@ -210,7 +212,7 @@ def rates_are_kept(lab):
     lab.reset()
     with iperf(lab, "a", "b", "-t", "60"):
         keeps_rate("rate of an uplink, TCP", lab, "b", 50)
-    # dp0's token bucket and the switch's uplink count alike: nothing builds up behind the bucket.
+    # dp0's token bucket and the switch's uplink count alike, so no queue builds up at the uplink.
     up = lab.stats()["links"]["a"]["up"]
     within("queue behind the NIC's, KiB", up["deepest_queue_bytes"] / 1024, 1, 32)
 
@@ -256,7 +258,7 @@ def frames_are_lost_and_doubled(lab):
 
 
 def late_switch_adds_no_delay(lab):
-    """A frame that came while the switch stood still is delayed from when it came."""
+    """A frame that arrives while the switch is stopped is delayed from the time of its arrival."""
     lab.set("a", "up", {"delay": "600 ms"})
     pid = int(netlab.run_command(["ip", "netns", "pids", lab.switch]))
     with contextlib.closing(Counters(lab, "a")) as counters:
@@ -274,14 +276,14 @@ def late_switch_adds_no_delay(lab):
             finally:
                 os.kill(pid, signal.SIGCONT)
             took = float(re.search(r"time=([\d.]+) ms", ping.communicate()[0])[1])
-            # The machine may have been late to let it go on; it is not each time.
+            # The machine may have continued the switch late, but not in every attempt.
             if took < 700:
                 break
     within("round trip over 600 ms, 300 ms of which the switch stood still, ms", took, 600, 700)
 
 
 def schedule_is_kept(lab):
-    """The change comes after the start, however long that takes, and only then."""
+    """A scheduled change comes after the start of the schedule, and not before."""
     ping = subprocess.Popen(
         command_on(lab, "a", ["ping", "-i", "0.02", lab.hosts["b"].kernel_address]),
         stdout=subprocess.PIPE, text=True,
@@ -336,7 +338,7 @@ def mistakes_are_told(lab):
 
 
 def wait_until_quiet(lab):
-    """What one test has sent must not arrive in the next."""
+    """Waits until no frame of one test can arrive in the next."""
     deadline = time.monotonic() + 20
     while lab.stats()["switch"]["frames_in_flight"]:
         expect(time.monotonic() < deadline, "frames stay under way")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Real daemons over links of known rate and delay say what they have measured of them."""
+"""Real daemons measure links of known rate and delay, and report the estimates."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ NETWORK = {
     "hosts": ["agg", "w1"],
 }
 DELAY_MS = 10
-# A busy machine may send less than the link bears for a while, but nothing makes a link faster.
+# A busy machine may send less than the link's rate for a while, but never more.
 LOW, HIGH = 0.85, 1.1
 SECONDS = 60
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Real daemons whose job gets other plans while it runs: roots and relays come and go."""
+"""Real daemons whose job gets other plans while it runs. Roots and relays join and leave."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from cluster import (
 )  # fmt: skip
 
 WORKERS = ["w1", "w2", "w3"]
-# What no node says of another one while all of them are right about plans, rounds and keys.
+# Drop reasons that do not occur while all nodes agree about plans, rounds and keys.
 CONTRADICTIONS = {
     "malformed", "unknown_node", "wrong_epoch", "bad_tag", "replayed", "not_peer", "bad_geometry",
     "mismatch", "bad_contributors", "bad_grant", "stale_plan",
@@ -29,7 +29,7 @@ def lab(hosts=("agg", *WORKERS), loss=0.0):
 
 
 def trees_of(c, host):
-    """What each root of the plan in force sums, as a share of the blocks."""
+    """The share of the blocks that each root of the current plan sums."""
     page = json.loads(c.tell(host, "topology", "--format", "json"))
     trees = page["jobs"][0]["trees"]
     return {tree["root"]: tree["weight"] for tree in trees}
@@ -57,7 +57,7 @@ def a_job_that_runs_gets_another_plan_twice():
 
 
 def a_job_gets_trees_that_are_packed_and_a_star_again():
-    # Both plans stay until somebody asks for another one.
+    # Both plans stay until an operator asks for another one.
     plan = "star\n  redraw: {enabled: false}"
     with lab(loss=0.01) as made, Cluster(made, plan, rate="200 Mbit/s") as c:
         ranks = run_until_open(c, WORKERS, 3000)
@@ -108,7 +108,7 @@ def relays_leave_a_job_that_runs_and_join_it_again():
 
 
 def leave(c, process, times, *plan):
-    """Takes the rank on w3 out of the job, and waits until its node has given its part up."""
+    """Takes the rank on w3 out of the job, and waits until its node has left the job."""
     answer = replan(c, "w1", "--plan", *plan, "--without", "w3")
     expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
     text = process.communicate(timeout=60)[0]
@@ -117,7 +117,7 @@ def leave(c, process, times, *plan):
 
 
 def join(c, *options):
-    """A fresh process for the rank on w3, which has the job's first round of the next plan."""
+    """Starts a new process for the rank on w3. It begins with the first round of the next plan."""
     process = c.rank("w3", 2, 3, *options)
     line = process.stdout.readline()
     expect("begins with round" in line and "round 0" not in line, f"it joins: {line}")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A second daemon for one end of a memif does not start, and does no harm to the first."""
+"""A second daemon for the same end of a memif does not start, and does not harm the first."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ import tempfile
 from cluster import CLI, DAEMON, expect, run, terminate, wait_until
 
 SECONDS = 30
-# What ended the first daemon was a race that one attempt may win.
+# A race once ended the first daemon. One attempt might not hit it.
 ATTEMPTS = 10
 CONFIG = """node: {{name: local}}
 control: {{socket: {folder}/{name}.sock}}
@@ -23,7 +23,7 @@ cluster: {{nodes: [{{name: local, address: 10.77.0.1/24, aggregate: true}}]}}
 
 
 class Host:
-    """Daemons whose memifs meet in one folder."""
+    """Daemons whose memifs have their sockets in one folder."""
 
     def __enter__(self):
         self._kept = tempfile.TemporaryDirectory(prefix="gradplane-smoke-")
@@ -68,7 +68,7 @@ class Host:
 
 
 def refused_beside(role, first_id=0, second_id=0):
-    """What the second daemon says."""
+    """Starts a second daemon beside a first one. Returns the second one's error."""
     with Host() as host:
         first = host.started("first", role, first_id)
         for _ in range(ATTEMPTS):
@@ -115,7 +115,7 @@ def a_socket_that_was_left_behind_is_replaced():
     with Host() as host:
         first = host.started("first", "server")
         first.kill()
-        first.wait()  # its lock is held until the process is gone
+        first.wait()  # the process has its lock until it has ended
         expect((host.folder / "m").is_socket(), "the socket is left behind")
         again = host.started("second", "server")
         expect(terminate(again) == 0, "it ends in order")

@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The gradplane authors
 """Sends and counts raw Ethernet frames, for netlab_test.sh.
 
-  netlab_probe.py send DEVICE DESTINATION_MAC COUNT BYTES    past the device's queue, as DPDK does
-  netlab_probe.py count DEVICE QUIET_SECONDS                 until none has come for so long
+  netlab_probe.py send DEVICE DESTINATION_MAC COUNT BYTES    bypasses the device's queue, as DPDK
+  netlab_probe.py count DEVICE QUIET_SECONDS                 until no frame comes for so long
 
 Both print `ready` first. The sender then waits for a byte on stdin, so that several start at once.
 The counter counts frames of the experimental type 0x88b5 and prints their number, the bytes after
@@ -23,7 +23,7 @@ SOL_PACKET = 263
 PACKET_QDISC_BYPASS = 20
 SO_SNDBUFFORCE = 32
 SO_RCVBUFFORCE = 33
-SO_TIMESTAMPNS = 35  # as Linux on 64-bit machines numbers it
+SO_TIMESTAMPNS = 35  # its value on 64-bit Linux
 TIMESPEC = struct.Struct("qq")
 SOCKET_BUFFER_BYTES = 32 << 20
 OVERALL_SECONDS = 60
@@ -31,7 +31,7 @@ OVERALL_SECONDS = 60
 
 def open_packet_socket(device, frame_type):
     raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(frame_type))
-    # Large enough that the socket holds neither the sender nor a frame back: only the lab does.
+    # Large enough that the socket neither delays the sender nor drops frames. Only the lab does.
     raw.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SOCKET_BUFFER_BYTES)
     raw.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES)
     raw.bind((device, frame_type))
@@ -51,7 +51,7 @@ def send(device, destination, count, frame_bytes):
 
 
 def receive(raw):
-    """The size of the next frame, and when the kernel got it: this program may come to it later."""
+    """The size of the next frame, and when the kernel received it. That may be long ago."""
     frame, ancillary, _, _ = raw.recvmsg(65536, socket.CMSG_SPACE(TIMESPEC.size))
     seconds, nanoseconds = TIMESPEC.unpack(ancillary[0][2])
     return len(frame), seconds + nanoseconds * 1e-9
@@ -65,7 +65,7 @@ def count(device, quiet_seconds):
     first = last = None
     deadline = time.monotonic() + OVERALL_SECONDS
     while time.monotonic() < deadline:
-        # The first frame may take its time; after it, silence means the end.
+        # The first frame may take longer. After it, a silence means the end.
         if not select.select([raw], [], [], quiet_seconds if frames else OVERALL_SECONDS)[0]:
             break
         size, last = receive(raw)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The programs that gradplane is measured against: right sums over lossy links, and a wrong sum, a
-lost rank and a silent one are seen."""
+"""The programs with which gradplane is compared. Their sums are right over lossy links, and a wrong
+sum, a lost rank and a silent rank are noticed."""
 
 import contextlib
 import dataclasses
@@ -28,7 +28,7 @@ from ranks import Ranks  # noqa: E402
 RUN = f"gp{os.getpid() % 100000}"
 LINK = netlab.Link(rate_bits=200_000_000, loss=0.01)
 HOSTS = ["agg", "w1", "w2"]
-ROUND_BYTES = 1_000_004  # the last packet is not full, the last chunk neither
+ROUND_BYTES = 1_000_004  # neither the last packet nor the last chunk is full
 START_NS = 5_000_000
 READY_SECONDS = 60
 VICTIM_SECONDS = 0.2
@@ -36,7 +36,7 @@ VICTIM_SECONDS = 0.2
 
 @dataclasses.dataclass
 class Host:
-    """A host with two addresses on its link: the kernel's, and one for gradplaned beside it."""
+    """A host with two addresses on its link: the kernel's, and gradplaned's."""
 
     name: str
     namespace: str
@@ -57,7 +57,7 @@ class Lab:
 
 @contextlib.contextmanager
 def started(contestant, lab, logs):
-    """The contestant when it is ready; it ends well unless a round was broken."""
+    """Yields the contestant when it is ready. Unless it is broken, it must end without errors."""
     try:
         contestant.start(lab, LINK.rate_bits, logs / contestant.name)
         contestant.ready(READY_SECONDS)
@@ -100,7 +100,7 @@ def sums_are_right(contestant, *place, spoiled=1):
 
 
 def two_plans_take_turns(*place):
-    """Both hold the same interfaces; who waits is stopped, and nobody takes him for dead."""
+    """Both have the same interfaces. The one that waits is stopped, and must not count as dead."""
     star = contestants.GradplaneContestant("star", root_is_first_host=True)
     sharded = contestants.GradplaneContestant("sharded")
     with started(star, *place), started(sharded, *place):
@@ -109,12 +109,12 @@ def two_plans_take_turns(*place):
         spoiled_sum_is_seen(star, 9, 1)
         for contestant, ranks in ((star, 2), (sharded, 3)):
             counted = contestant.counters()
-            blocks = 2 * ranks * ROUND_BYTES / 1500  # pushed, and sent back, of one round at least
+            blocks = 2 * ranks * ROUND_BYTES / 1500  # pushes and results of at least one round
             expect(counted["blocks_sent"] > blocks, f"{contestant.name} sent blocks: {counted}")
 
 
 def tolerant_sums_are_legible(*place):
-    """Ranks that know the sums of all sets of ranks: exact rounds lack nobody, others may."""
+    """Ranks can decode which ranks are in a sum. Exact rounds have all; others may lack some."""
     for name, gather in (("exact", contestants.EXACT), ("20pc", 'bounds: {"*": 20 %}')):
         tolerant = contestants.TolerantContestant("star", name, gather, root_is_first_host=True)
         with started(tolerant, *place):
@@ -124,7 +124,7 @@ def tolerant_sums_are_legible(*place):
 
 
 def two_jobs_train_at_a_time(jobs, lab, logs):
-    """Every sum of both is right; who is done with an iteration goes on before the others are."""
+    """All sums of both jobs are right, also if some ranks begin an iteration before others."""
     with contextlib.ExitStack() as stack:
         for number, job in enumerate(jobs):
             stack.enter_context(started(job, lab, logs / f"job{number}"))
@@ -157,7 +157,7 @@ def trainings_share_daemons(lab, logs):
 
 
 def light_ranks_are_exact(*place):
-    """Without a framework in them, with and without a word about the others' links."""
+    """Ranks without a framework, with and without the rates of the others' links."""
     light = light_contestant.LightContestant
     sums_are_right(light("shares"), *place)
     cubic = "congestion: {controller: cubic}\n"
@@ -168,7 +168,7 @@ def light_ranks_are_exact(*place):
 
 
 def broadcasts_are_right(*place):
-    """Every rank has what the first one had."""
+    """Every rank gets the data of the first one."""
     for contestant in (light_contestant.LightContestant("shares"),
                        contestants.GlooContestant("cubic")):  # fmt: skip
         with started(contestant, *place):
@@ -181,7 +181,7 @@ def broadcasts_are_right(*place):
 
 
 def exchanges_are_legible(lab, logs):
-    """Ranks tell whose updates they have, and no daemon knows the others' links."""
+    """Ranks decode whose updates they have. No daemon knows the others' links."""
     exchange = multicast_contestants.ExchangeContestant(0.3, multicast=True, tells_links=False)
     with started(exchange, lab, logs):
         for exchange.step in range(5):
@@ -195,7 +195,7 @@ def exchanges_are_legible(lab, logs):
 
 
 def overlays_sum_right(*place):
-    """A chain and a star at a time, chunk by chunk; and pairs whose sums end at the second rank."""
+    """A chain and a star that share the chunks, and pairs whose sums end at the second rank."""
     overlay = wan_contestants.OverlayContestant
     trees = ("--tree", "0,0,1", "--tree", "2,2,2")
     sums_are_right(overlay("trees", "cubic", "trees", 65536, trees), *place)
@@ -203,7 +203,7 @@ def overlays_sum_right(*place):
 
 
 def a_victim_is_timed(made):
-    """Every datagram has a delay or is lost, and all are lost on a link that is down."""
+    """Every datagram has a delay or is lost. On a link that is down, all are lost."""
     sender, receiver = made.hosts["w1"], made.hosts["agg"]
     flow = victim.VictimFlow(sender.namespace, receiver.namespace, receiver.dataplane_address)
     with flow:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A rank without a framework: attaches, reduces small integers round after round, checks every sum,
-// and prints one line. For smoke tests of real daemons.
+// A rank without a framework, for smoke tests of real daemons. It attaches, sums small integers in
+// each round, checks every sum, and prints one line.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -26,9 +26,9 @@ struct Options {
   std::uint32_t rounds = 100;
   std::uint32_t elements = 100000;
   std::string type = "fp32";
-  /// Of the bucket that all rounds are of; 0: no bucket, so every round is exact.
+  /// Number of tensors in the bucket of all rounds; 0: no bucket, so every round is exact.
   std::uint32_t tensors = 0;
-  /// A rank that may be out of the job; -1: none. Sums without it are right too.
+  /// A rank that may leave the job; -1: none. Sums without that rank are right, too.
   int may_lack = -1;
   bool exchange = false;
   int ready_timeout_ms = 10000;
@@ -45,9 +45,9 @@ ElementType type_named(const std::string& name) {
   std::exit(2);
 }
 
-/// The round's size: the whole of it, and odd ones in between.
+/// The number of elements in a round: all in every third one, and odd numbers in between.
 std::uint32_t elements_of(const Options& o, std::uint32_t round) {
-  if (o.tensors > 0) return o.elements;  // a bucket has one size
+  if (o.tensors > 0) return o.elements;  // all rounds of a bucket have one size
   return round % 3 == 0 ? o.elements : 1 + (round * 977) % o.elements;
 }
 
@@ -142,7 +142,7 @@ class Client {
     return check(completion);
   }
 
-  /// Ranks may complete rounds in another order.
+  /// Adds a result to bits_, independent of the order in which rounds complete.
   void note_bits(std::uint32_t round) {
     std::string bytes(elements_of(o_, round) * gradplane::element_bytes(type_), '\0');
     std::memcpy(bytes.data(), gp_round_memory(session_, round), bytes.size());
@@ -185,10 +185,10 @@ class Client {
   ElementType type_;
   std::uint32_t submitted_ = 0;
   std::uint32_t done_ = 0;
-  std::uint32_t partial_ = 0;  // of them, with blocks that lack a rank: those are not looked at
-  std::uint32_t lacking_ = 0;  // of them, without the rank that may be out of the job
-  std::size_t bits_ = 0;       // of all results: those of replicas are the same
-  std::uint32_t oldest_ = 0;   // round that is not finished
+  std::uint32_t partial_ = 0;  // done rounds with partial blocks, whose sums are not checked
+  std::uint32_t lacking_ = 0;  // done rounds without the rank that may leave
+  std::size_t bits_ = 0;       // over all results; equal results give equal bits
+  std::uint32_t oldest_ = 0;   // oldest round that is not done
   std::vector<bool> finished_ = std::vector<bool>(o_.rounds);
 };
 

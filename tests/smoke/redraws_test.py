@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Real daemons over links between sites: plans follow them, and blocks go round slow ones."""
+"""Real daemons over links between sites. Plans follow the links, and blocks avoid slow ones."""
 
 import json
 import os
@@ -17,9 +17,9 @@ MBIT = 40
 SLOW_MBIT = 4
 RTT_MS = 10
 SECONDS = 120
-# A redraw that takes more rounds than this is none that a job gains from.
+# A job does not gain from a redraw that takes more rounds.
 MOST_ROUNDS = 300
-# Rounds here have too few blocks for soundings, so the controller has to fill the link.
+# These rounds have too few blocks for soundings, so the controller has to fill the link.
 FILLING = "congestion: {controller: cubic}\n"
 
 
@@ -28,7 +28,7 @@ def site_link(a, b):
 
 
 def lab(name, hosts, links):
-    """A site for each host. `links`: the rate of each link between two of them, in Mbit/s."""
+    """A lab with a site for each host. `links`: the rates between pairs of sites, in Mbit/s."""
     site_links = [
         {"name": site_link(a, b), "between": [a, b], "rate": f"{mbit} Mbit/s",
          "delay": f"{RTT_MS / 2} ms", "queue": "128 KiB"}
@@ -43,7 +43,7 @@ def lab(name, hosts, links):
 
 
 def network_section(links):
-    """The same for planners."""
+    """The same network as a configuration section, for planners."""
     lines = "".join(
         f"    - {{from: {a}, to: {b}, rate: {mbit} Mbit/s, rtt: {RTT_MS} ms}}\n"
         for (a, b), mbit in links.items()
@@ -61,7 +61,7 @@ def job_of(c, host):
 
 
 def share_over(c, asked, a, b):
-    """The share of the blocks whose tree in force has an edge between two hosts."""
+    """The share of the blocks whose tree has an edge between two hosts, in the current plan."""
     trees = json.loads(c.tell(asked, "topology", "--format", "json"))["jobs"][0]["trees"]
     over = sum(
         tree["weight"]

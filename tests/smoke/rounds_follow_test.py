@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`gradplane rounds --follow` at a daemon that closes more rounds than it keeps: it tells on stderr
-how many nobody saw. The daemon is played here."""
+"""`gradplane rounds --follow` at a daemon that closes more rounds than it keeps. The command prints
+on stderr how many it has missed. The daemon is a stand-in."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ from cluster import CLI, expect, run
 SECONDS = 20
 MAX_MESSAGE_BYTES = 65536
 JOB = 0x3FA81C02
-# The numbers of the rounds that each question is answered with; then the daemon is gone.
+# The round numbers in each answer. Then the daemon ends.
 ANSWERS = ([1, 2], [3], [140, 141], [])
 MISSED = 140 - 3 - 1
 
@@ -30,7 +30,7 @@ def page(numbers, after):
 
 
 def play(listener, asked):
-    """One connection for each question, as the command line makes them."""
+    """Answers one request on each connection, as the command line sends them."""
     for numbers in ANSWERS:
         connection, _ = listener.accept()
         with connection:
@@ -41,7 +41,7 @@ def play(listener, asked):
             question = json.loads(connection.recv(MAX_MESSAGE_BYTES))
             asked.append(question["after"])
             connection.send(json.dumps(page(numbers, question["after"])).encode())
-            connection.recv(MAX_MESSAGE_BYTES)  # until it hangs up
+            connection.recv(MAX_MESSAGE_BYTES)  # waits until the client closes the connection
     listener.close()
 
 

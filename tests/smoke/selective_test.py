@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Real daemons whose ranks train with selected receivers: what ranks are told and tell, and what
-operators see. The ranks speak the bare protocol of the socket."""
+"""Real daemons whose ranks train with selected receivers: what daemons and ranks tell each other,
+and what operators see. The ranks implement only the protocol of the control socket."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def lab():
 
 
 class Rank:
-    """Attaches, and does nothing with what the daemon gives."""
+    """A rank that attaches and does not use what the daemon passes to it."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -148,7 +148,7 @@ def with_staleness_all_nodes_hold_each_bucket_or_the_job_ends():
         for host in WORKERS:
             wait_until(lambda h=host: len(tensors_of(c, h)) == 1, f"{host} to have the bucket")
             expect(tensors_of(c, host)[0]["bound"] == 0, "it is exact")
-        ranks[0].describe(2, 2**18 + 1)  # more than a round
+        ranks[0].describe(2, 2**18 + 1)  # more elements than fit into a round
         for rank in ranks:
             reason = rank.until("failed")["reason"]
             expect("the bounds of bucket 2 fit no round" in reason, reason)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Selective multicast under unmodified PyTorch: each rank exchanges gradients with some others."""
+"""Selective multicast with unmodified PyTorch: each rank exchanges gradients with some others."""
 
 import os
 import signal
@@ -82,8 +82,8 @@ def replicas_differ_and_are_averaged():
 
 
 def updates_go_to_groups_where_the_switch_copies():
-    """Two of three others receive each update. No rank takes a mean of parameters, so it is updates
-    that go to groups."""
+    """Two of the three other ranks receive each update. Ranks take no means of parameters, so only
+    updates can go to groups."""
     more = "multicast: {enabled: true}\n"
     with lab(multicast="snoop") as made, made_cluster(made, "never", more, receivers="60%") as c:
         training = Training(c, WORKERS, EPOCHS, "--require")
@@ -108,7 +108,7 @@ def what_is_lost_may_stay_lost():
 
 
 def averages_go_on_over_gloo():
-    """A daemon dies: everything goes through Gloo. Momentum would move the replicas apart again."""
+    """A daemon dies, so all goes through Gloo. Momentum would make the replicas differ again."""
     with lab() as made, made_cluster(made, 10) as c:
         training = Training(c, WORKERS, EPOCHS)
         wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
@@ -129,8 +129,8 @@ def steps(training, rank):
 
 
 def pause(training, rank):
-    """Stops a rank after the first steps, and where the next mean of the parameters, in which all
-    wait for each other, is further than others may get ahead."""
+    """Stops a rank after the first steps, when the next mean of the parameters is further away than
+    others may get ahead. In a mean all ranks wait for each other."""
     def is_stopped():
         training.processes[rank].send_signal(signal.SIGSTOP)
         if STALENESS <= steps(training, rank) % AVERAGE_EVERY < AVERAGE_EVERY - 2 * STALENESS:
@@ -142,8 +142,8 @@ def pause(training, rank):
 
 
 def a_rank_that_pauses_stops_nobody():
-    """The others get further ahead than any two ranks that wait for each other's updates: by
-    freshness 2 every rank needs one of each other rank within three steps."""
+    """The others get further ahead than ranks that wait for each other's updates could. With
+    freshness 2 every rank needs an update of every other rank within three steps."""
     paused = len(WORKERS) - 1
     with lab() as made, Cluster(made, PLAN, "af_packet", "400 Mbit/s", STALE) as c:
         training = Training(c, WORKERS, EPOCHS, "--require")
@@ -173,7 +173,7 @@ def a_rank_that_pauses_stops_nobody():
 
 
 class OneIsSlow(Cluster):
-    """The files say that one worker has a slow link. So the others have room for all updates."""
+    """According to the files, one worker has a slow link. The others have room for all updates."""
 
     def config(self, name, **changes):
         node = f"{{name: {SLOW}, address: {self.lab.hosts[SLOW].dataplane_address}/24"
@@ -183,7 +183,7 @@ class OneIsSlow(Cluster):
 
 
 def blocks_of_step(c, training, worker):
-    """What a worker sends in one of the next steps, in the mean over two cycles of selections."""
+    """The mean number of blocks that a worker sends in a step, over two cycles of selections."""
     job = c.status(worker)["jobs"][0]
     begun = steps(training, 0)
     wait_until(lambda: steps(training, 0) >= begun + 6, "six steps", 60)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""One tenant against the others at a real daemon: quotas by the kernel's word of who connects."""
+"""One tenant against the others at a real daemon, whose quotas go by the kernel's user ids."""
 
 import contextlib
 import json
@@ -44,7 +44,7 @@ class Daemon:
             stderr=self._log,
         )  # fmt: skip
         wait_until(self.status, "the daemon to answer")
-        # Who may open the socket is another test's matter.
+        # Other tests check who may open the socket.
         self.socket.chmod(0o666)
         return self
 
@@ -62,19 +62,19 @@ class Daemon:
         return json.loads(answer.stdout) if answer.returncode == 0 else None
 
     def channels(self):
-        """Channels of ranks that the daemon has mapped."""
+        """The number of channels that the daemon has mapped."""
         maps = pathlib.Path(f"/proc/{self.process.pid}/maps").read_text()
         return maps.count("memfd:gradplane-channel")
 
     def files(self):
-        """Channels that the daemon has open."""
+        """The number of channels that the daemon has open."""
         links = pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()
         return sum("memfd:gradplane-channel" in os.readlink(link) for link in links)
 
 
 @contextlib.contextmanager
 def as_user(uid):
-    """Sockets keep whose they were when they connected."""
+    """Runs the `with` block as another user. A socket keeps the user that has connected it."""
     os.seteuid(uid)
     try:
         yield
@@ -83,10 +83,10 @@ def as_user(uid):
 
 
 class Rank:
-    """The bare protocol; nothing is done with what the daemon gives."""
+    """A rank that implements only the protocol, and does not use what the daemon passes to it."""
 
     def __init__(self, daemon, uid, key, rank=0, world=2, keep=None):
-        self._keep = keep  # makes what the rank keeps of its memory, from the descriptor
+        self._keep = keep  # makes, from the descriptor, what the rank keeps of its memory
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(SECONDS)
         with as_user(uid):
@@ -122,7 +122,7 @@ class Rank:
 
 
 class Path:
-    """Names a file without opening it; it can be opened later through /proc."""
+    """Refers to a file without opening it. It can be opened later through /proc."""
 
     def __init__(self, fd):
         self._fd = os.open(f"/proc/self/fd/{fd}", os.O_PATH)

@@ -62,7 +62,7 @@ class Training:
         return self.err(rank).read_text(errors="replace")
 
     def carried_from(self, rank):
-        """The operations from which on the rank was carried, as GRADPLANE_VERBOSE tells."""
+        """The numbers of the operations from which the rank was carried, from GRADPLANE_VERBOSE."""
         return [int(n) for n in re.findall(r"carried from operation (\d+)", self.errors(rank))]
 
     def report(self, rank):
@@ -76,14 +76,14 @@ class Training:
         return [m["parameters_sha256"] for m in self.messages(rank, "parameters_sha256")]
 
     def expect_same_bits(self):
-        """Every replica held the same parameters after each epoch."""
+        """Checks that every replica had the same parameters after each epoch."""
         first = self.hashes(0)
         expect(first, "there are parameters to compare")
         for rank in range(1, len(self.processes)):
             expect(self.hashes(rank) == first, f"replicas 0 and {rank} hold the same bits")
 
     def expect_all_carried(self):
-        """Nothing went through Gloo that gradplane could carry."""
+        """Checks that nothing went through Gloo that gradplane could carry."""
         for rank in range(len(self.processes)):
             report = self.report(rank)
             expect(report["carried_buckets"] > 20, f"buckets were carried: {report}")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Unmodified PyTorch over real daemons: carried, verified, and finished when a daemon dies."""
+"""Unmodified PyTorch over real daemons: it is carried, verified, and survives a daemon's death."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def training_is_carried_and_verified():
 
 
 def training_goes_on(victim):
-    """What both ranks hold after each epoch when a daemon is killed in the middle."""
+    """Kills a daemon during a training. Checks both ranks' parameters after each epoch."""
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
         training = Training(c, WORKERS, 3)
         wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
@@ -64,7 +64,7 @@ ABSENT = """gather:
 
 
 def a_dead_host_that_is_gone_on_without_stops_nobody():
-    """The others have results of rounds that the dead host's rank has not even submitted."""
+    """The others have results of rounds that the dead host's rank has not submitted yet."""
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s", ABSENT) as c:
         training = Training(c, WORKERS, 2)
         wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
@@ -79,13 +79,13 @@ def a_dead_host_that_is_gone_on_without_stops_nobody():
             expect(report["fallbacks"] == 1, f"one fallback: {report}")
             expect(report["fallen_back_ops"] > 0, f"then Gloo: {report}")
             expect(report["failed_ops"] == 0, f"nothing failed: {report}")
-        # A step has two rounds, and this rank waited for the first step that it lacked.
+        # A step has two rounds, and this rank waited in the first step that it lacked.
         handed_on = training.report(1)["recovered_rounds"]
         expect(handed_on > 2, f"it got what it had not submitted: {training.report(1)}")
 
 
 def a_link_that_carries_only_small_frames_stops_nobody():
-    """All nodes hear of each other, and no block of one worker arrives any more."""
+    """All nodes get heartbeats from each other, but no more blocks of one worker arrive."""
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
         training = Training(c, WORKERS, 3)
         wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
@@ -96,7 +96,7 @@ def a_link_that_carries_only_small_frames_stops_nobody():
         for rank in range(2):
             report = training.report(rank)
             expect(report["carried_buckets"] > 0, f"it was carried at first: {report}")
-            # The ranks try again later, and cannot know that the link is as it was.
+            # The ranks try again later, because they cannot know that the link has not changed.
             expect(report["fallbacks"] >= 1, f"it fell back: {report}")
             expect(report["failed_ops"] == 0, f"nothing failed: {report}")
             cause = report["fallback_cause"]
@@ -112,7 +112,7 @@ def a_dead_worker_daemon_stops_nobody():
 
 
 def comes_back(victim):
-    """A daemon is killed, and started again when the ranks have noticed, as an operator would."""
+    """Kills a daemon, and starts it again, as an operator would, when the ranks have noticed."""
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
         verbose = {"GRADPLANE_VERBOSE": "1"}
         training = Training(c, WORKERS, EPOCHS_UNTIL_STOPPED, environment=verbose)

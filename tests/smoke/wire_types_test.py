@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Wire types from the YAML to the network: smaller packets, alike replicas, and a training that
+"""Wire types from the YAML to the network: packets are smaller, replicas are equal, and a training
 learns."""
 
 import json
@@ -19,7 +19,7 @@ WORKERS = ["w1", "w2", "w3"]
 HOSTS = ["agg", *WORKERS]
 RUN = f"gw{os.getpid() % 100000}"
 EPOCHS = 3
-PARAMETERS = 8  # of train.py's network
+PARAMETERS = 8  # of the network in train.py
 LEAST_ACCURACY = 0.85
 
 
@@ -41,7 +41,7 @@ def wire_types_of(page):
 
 
 def trains(plan, gather, least_saved):
-    """One training under these options. `least_saved`: of all bytes that blocks would have had."""
+    """Runs one training. `least_saved`: the least share of all payload bytes that must be saved."""
     with lab() as made, Cluster(made, plan, "af_packet", "400 Mbit/s", gather) as c:
         names = {"TORCH_DISTRIBUTED_DEBUG": "INFO"}
         training = Training(c, WORKERS, EPOCHS, "--verify", "--require", environment=names)
