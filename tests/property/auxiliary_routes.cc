@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Auxiliary routes over whole engines in virtual time. run() checks every sum.
+// Auxiliary routes, with whole engines in virtual time. run() checks every sum.
 
 #include "dataplane/wire/envelope.h"
 #include "tests/sim/cluster.h"
@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint64_t kSlow = 20'000'000;
 constexpr std::uint64_t kFast = 200'000'000;
 
-/// Three nodes with a rank each, and node 0 as the root. The link between 0 and 1 is slow. All
-/// others are fast, and node 2 has time to relay.
+/// Three nodes with a rank each. Node 0 is the root. The link between 0 and 1 is slow. All others
+/// are fast, so node 2 can relay.
 Scenario triangle(bool with_routes) {
   Scenario s;
   s.seed = 1;
@@ -107,7 +107,7 @@ TEST_CASE("a route that carries nothing costs little") {
 }
 
 TEST_CASE("a route may have two relays, also one that is in no tree") {
-  // Node 3 is a member without ranks and in no tree.
+  // Node 3 is a member that has no ranks and is in no tree.
   Scenario s = triangle(false);
   s.plan.members.push_back({.node = 3, .ranks = {}});
   s.plan.trees[0].parent.push_back(api::kNoNode);

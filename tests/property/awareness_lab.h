@@ -18,19 +18,19 @@ namespace gradplane::testing {
 
 inline constexpr std::size_t kFrameBytes = 1514;
 inline constexpr std::uint32_t kWireBytes = lab::wire_bytes(kFrameBytes);
-/// The time between two polls of a sender, and the least time between two polls of the receiver.
+/// The interval between polls of a sender, and the shortest interval between polls of the receiver.
 inline constexpr Duration kLabStep = Duration::us(20);
 inline constexpr std::size_t kLabBurst = 32;
-inline constexpr std::size_t kLabFlows = 16;  // at most
+inline constexpr std::size_t kLabFlows = 16;  // the most flows
 
-/// Traffic of one sender: rounds of blocks with pauses. The window grows with each ack up to what
-/// the path and half of its queue hold.
+/// Traffic of one sender: rounds of blocks with pauses between them. The window grows with each
+/// ack, until it fills the path and half of the queue.
 struct LabTraffic {
   std::uint32_t rounds = 10;
-  std::uint32_t blocks = 600;  // of a round
+  std::uint32_t blocks = 600;  // in a round
   Duration pause_max = Duration::ms(100);
   Duration first_at;
-  std::uint64_t paced_bits_per_second = 0;  // 0: not paced
+  std::uint64_t paced_bits_per_second = 0;  // 0: no pacing
   bool soundings = false;
   std::int64_t clock_offset_us = 0;  // of the sender's clock
   std::int64_t clock_drift_ppm = 0;
@@ -38,17 +38,18 @@ struct LabTraffic {
 
 struct LabReceiver {
   Duration poll_every = kLabStep;
-  Duration stall;  // now and then it does not poll for so long
+  Duration stall;  // sometimes it does not poll for so long
 };
 
-/// Several senders over one direction of one link to one receiver, in virtual time. Acks come back
-/// without loss.
+/// Several senders send over one direction of one link to one receiver, in virtual time. Acks are
+/// not lost.
 class AwarenessLab {
  public:
   AwarenessLab(const lab::LinkSettings& link, const LabReceiver& receiver, std::uint64_t seed)
       : link_(link), receiver_(receiver), random_(seed) {}
 
-  /// Packets of a sender that share a LinkEstimate with an earlier one are another job of the same.
+  /// Adds a sender. If `same_as` is given, it is another job of that sender and shares its
+  /// LinkEstimate.
   void add(const LabTraffic& traffic, std::optional<std::size_t> same_as = {}) {
     const std::size_t estimate = same_as.value_or(flows_.size());
     flows_.emplace_back(traffic, estimate, burst_bytes(traffic));
@@ -56,7 +57,7 @@ class AwarenessLab {
     flows_.back().rounds_left = traffic.rounds;
   }
 
-  /// Until all have ended their rounds and what they sent has come.
+  /// Runs until all rounds have ended and all packets have arrived.
   void run() {
     while (std::any_of(flows_.begin(), flows_.end(), [](const Flow& f) { return !f.is_done(); })) {
       now_ = now_ + kLabStep;
@@ -65,7 +66,7 @@ class AwarenessLab {
       if (links_.alarm(now_)) alarm_time_ += kLabStep;
     }
   }
-  /// Further rounds of every flow.
+  /// Runs further rounds of every flow.
   void again(std::uint32_t rounds) {
     for (Flow& f : flows_) f.rounds_left = rounds;
     run();
@@ -77,12 +78,12 @@ class AwarenessLab {
     return *links_.find(static_cast<std::uint16_t>(flow));
   }
   awareness::RateEstimate rate(std::size_t flow) const { return estimate(flow).rate(now_); }
-  /// How long the receiver was in alarm.
+  /// How long the receiver has been in alarm.
   Duration alarm_time() const { return alarm_time_; }
   const awareness::SoundingPolicy& soundings(std::size_t flow) const {
     return flows_[flow].soundings;
   }
-  /// The share of the packets that the link lost, for whatever reason.
+  /// The share of the packets that the link has lost or dropped.
   double lost() const {
     const auto& c = link_.counters();
     return static_cast<double>(c.queue_drops + c.random_drops) / static_cast<double>(c.frames);
@@ -101,7 +102,7 @@ class AwarenessLab {
     awareness::Sounding sounding;
     awareness::LossMeter losses;
     std::uint32_t rounds_left = 0;
-    std::uint32_t left = 0;  // blocks of the round
+    std::uint32_t left = 0;  // blocks of the round that are still to be sent
     double window = 32;
     std::uint64_t number = 0;
     Instant next_round_at;
@@ -198,7 +199,7 @@ class AwarenessLab {
                         .round_trip = link_.settings().delay * 2 + link_wait()});
     }
     if (arrival.took_all) last_poll_ = now_;
-    // What a full poll left behind is taken at once.
+    // After a poll that took a full burst, the next poll comes at once.
     next_poll_ = now_ + (all ? receiver_.poll_every : kLabStep);
     if (receiver_.stall > Duration{} && draw(500) == 0) next_poll_ = next_poll_ + receiver_.stall;
   }

@@ -10,7 +10,7 @@
 
 namespace gradplane::sim {
 
-inline constexpr std::uint64_t kBroadcastRate = 100'000'000;  // of each host's link
+inline constexpr std::uint64_t kBroadcastRate = 100'000'000;  // of each host's link, in bit/s
 inline constexpr std::uint16_t kReceivers = 7;
 
 inline RoundPlan broadcast_of(std::uint32_t elements) {
@@ -20,8 +20,8 @@ inline RoundPlan broadcast_of(std::uint32_t elements) {
           .source = 0};
 }
 
-/// Node 0 has a rank, which sends to one on each other node, over a switch that copies. So many
-/// rounds, of 256 KiB, in which it learns who hears the group.
+/// Node 0 has a rank that broadcasts to a rank on each other node, over a switch that copies. The
+/// `warm_up` rounds have 256 KiB; in these the node learns who hears the group.
 inline Scenario broadcasts(std::size_t warm_up) {
   Scenario s;
   s.seed = 1;
@@ -43,7 +43,7 @@ inline Scenario broadcasts(std::size_t warm_up) {
   return s;
 }
 
-/// What one copy of the rounds from `first` on takes over a link of this rate.
+/// The time in seconds for one copy of the rounds from `first` on, over a link of this rate.
 inline double seconds_over(const Scenario& s, std::uint64_t bits_per_second,
                            std::size_t first = 0) {
   std::size_t bytes = 0;

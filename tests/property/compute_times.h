@@ -9,15 +9,15 @@
 
 namespace gradplane::testing {
 
-/// Times of an iteration, rescaled to a mean of 1 s: stand-ins for the measured ones that the paper
-/// took from Li et al., PPoPP 2020.
+/// Distributions of iteration times, rescaled to a mean of 1 s. They replace the measured ones of
+/// Li et al., PPoPP 2020, that the paper used.
 enum class Workload : std::uint8_t { kLstm, kTransformer, kResnet };
 
 struct ComputeSpread {
-  double mean, deviation, least, most;  // ms
+  double mean, deviation, least, most;  // in ms
 };
 
-/// A log-normal variable above a least value, cut at the most.
+/// A log-normal variable above `least`, cut off at `most`.
 inline double drawn(const ComputeSpread& spread, double shift, std::mt19937_64& random) {
   const double mean = spread.mean - shift;
   const double variance = std::log1p(spread.deviation * spread.deviation / (mean * mean));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What every congestion controller keeps, whatever happens to it.
+// Properties that every congestion controller must have in all situations.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -32,8 +32,8 @@ std::string name_of(ControllerKind kind) {
   return std::string(kControllerNames[static_cast<std::size_t>(kind)]);
 }
 
-/// Anything that can happen to a sender, drawn from a seed: time that stands still or jumps, round
-/// trips from a microsecond to seconds, loss, marks, silence.
+/// A sender with random events from a seed: time that stops or jumps, round trips from a
+/// microsecond to seconds, losses, marks, and silence.
 class AnySender {
  public:
   AnySender(Controller& controller, std::uint64_t seed) : controller_(controller), dice_(seed) {}
@@ -116,7 +116,7 @@ bool same(const Decision& a, const Decision& b) {
   return a.window_blocks == b.window_blocks && a.pacing_bits_per_second == b.pacing_bits_per_second;
 }
 
-/// Whether `a` lets no more out than `b`.
+/// Whether `a` allows at most as much as `b`.
 bool no_more(const Decision& a, const Decision& b) {
   const bool slower =
       b.pacing_bits_per_second == 0 ||
@@ -224,7 +224,7 @@ TEST_CASE("more loss never leaves a larger window") {
   for (const ControllerKind kind : all_kinds()) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
       INFO(name_of(kind) << " seed " << seed);
-      // The same past each time, then a different loss.
+      // The controllers have the same history, and then a different loss.
       const auto after = [&](std::uint32_t lost, bool silent) {
         const auto controller = controller_of(kind);
         AnySender sender(*controller, seed);
@@ -350,7 +350,8 @@ TEST_CASE("under synchronised congestion two flows share as their gains") {
     const auto one = controller_of(kind, 0);
     const auto two = controller_of(kind, 0);
     two->set_gain(2);
-    // 10 ms hold 600 blocks; marks from 650 in flight on, and a queue that both wait in.
+    // 10 ms hold 600 blocks. Packets are marked from 650 blocks in flight on. Both senders share a
+    // queue.
     constexpr double kPathBlocks = 600;
     constexpr double kMarkFrom = 650;
     constexpr Duration kBase = Duration::ms(10);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Whole rounds of the protocol core over plans of every shape: what comes back is the sum over all
-// ranks, whatever the network does, wherever round numbers and clocks are.
+// Whole rounds of the protocol core over plans of every shape. Results must be the sums over all
+// ranks, whatever the network does, and for all round numbers and clock values.
 #include <random>
 
 #include "tests/support/catch.h"
@@ -30,7 +30,8 @@ api::Plan aggregators(std::uint16_t roots, std::uint16_t workers) {
   return plan;
 }
 
-/// Two trees over relays without ranks: root 0 or 1, relays 2 and 3, workers 4 to 7 with two ranks.
+/// Two trees over relays without ranks: roots 0 and 1, relays 2 and 3, workers 4 to 7 with two
+/// ranks each.
 api::Plan relays() {
   api::Plan plan{.epoch = 6, .activation_round = 0, .members = {}, .trees = {}};
   for (std::uint16_t n = 0; n < 4; ++n) plan.members.push_back({.node = n, .ranks = {}});
@@ -47,7 +48,7 @@ api::Plan relays() {
   return plan;
 }
 
-/// Small buckets, which leave some trees without a block, among large ones.
+/// Sizes of rounds: some are so small that some trees have no block, and others are large.
 std::vector<std::uint32_t> sizes(std::size_t rounds, std::uint32_t largest, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::uint32_t> out(rounds, 1);
@@ -83,7 +84,7 @@ TEST_CASE("every plan sums every round under loss, repetition and reordering") {
 
 TEST_CASE("round numbers and clocks wrap around without a trace") {
   ClusterOptions options;
-  // The 32-bit microsecond clock of packets wraps 20 ms after the start.
+  // The packets' 32-bit microsecond clock wraps around 20 ms after the start.
   options.start = Instant::from_ns((std::int64_t{1} << 32) * 1000 - 20'000'000);
   options.loss = 0.05;
   options.duplication = 0.05;

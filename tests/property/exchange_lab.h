@@ -16,13 +16,14 @@
 
 namespace gradplane::testing {
 
-/// Exchanges over one big switch without packets: all updates of a selection go at once and share
-/// the accesses fairly, receivers measure them, and the plan is made anew when that is worth it.
+/// Exchanges over one big switch, without packets. All updates of a selection are sent at once and
+/// share the accesses fairly. Receivers measure them, and the plan is redrawn when that is worth
+/// it.
 class ExchangeLab {
  public:
   using Accesses = std::vector<plan::RankCapacity>;
 
-  /// Node n has rank n and the n-th access. The request says nothing of rates.
+  /// Node n has rank n and the n-th access. The request has no rates.
   ExchangeLab(Accesses accesses, std::uint32_t receivers_ppm, std::uint32_t freshness)
       : accesses_(std::move(accesses)) {
     request_.planner = PlanKind::kSharded;
@@ -37,10 +38,10 @@ class ExchangeLab {
   const api::Plan& plan() const { return plan_; }
   void set_access(std::size_t node, plan::RankCapacity access) { accesses_[node] = access; }
 
-  /// The first plan, or the one that would be made now.
+  /// Makes the first plan, or replaces the plan by a new one.
   void begin() { plan_ = made(request_); }
 
-  /// All selections once, and what receivers measure, wrong by up to so much.
+  /// Runs all selections once. Receivers' measurements are wrong by up to `noise`.
   void exchange(std::mt19937_64& random, double noise) {
     for (const api::Selection& selection : plan_.selections) {
       for (const LinkFlow& flow : shared(selection)) {
@@ -52,7 +53,7 @@ class ExchangeLab {
     request_.sampled_for = Duration::seconds(1);
   }
 
-  /// Whether a coordinator makes another plan now.
+  /// Redraws the plan if a coordinator would. Returns whether it did.
   bool redraw(double gain = 0.1) {
     const api::Plan next = made(request_);
     const auto before = plan::predict_exchanges(plan_, request_);
@@ -66,7 +67,7 @@ class ExchangeLab {
     return true;
   }
 
-  /// What an exchange takes, in the mean over the selections of a plan.
+  /// The mean time of an exchange over the selections of a plan.
   double seconds_of(const api::Plan& plan) const {
     plan::PlanRequest truth = request_;
     truth.samples.clear();
@@ -76,7 +77,7 @@ class ExchangeLab {
     return taken->time.to_seconds();
   }
   double seconds() const { return seconds_of(plan_); }
-  /// The same of the plan of somebody who knows the accesses.
+  /// The same for a plan that is made with the true accesses.
   double best_seconds() const {
     plan::PlanRequest truth = request_;
     truth.samples.clear();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How fast exchanges, and exact rounds between them, go over links of unequal rates that all nodes
-// know. Each figure is over what the links need at least. The cases with -s show them.
+// The time of exchanges, and of exact rounds between them, over links of unequal rates that all
+// nodes know. Figures are relative to the least time that the links need. Run the cases with -s to
+// see them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::size_t kNodes = 8;
 constexpr std::uint64_t kMbit = 1'000'000;
-/// Those of the testbed (scripts/bench.d/multicast.py).
+/// The rates of the testbed (scripts/bench.d/multicast.py).
 constexpr std::array<std::uint64_t, kNodes> kRates = {
     37 * kMbit, 92 * kMbit, 28 * kMbit, 52 * kMbit, 35 * kMbit, 83 * kMbit, 77 * kMbit, 80 * kMbit};
 constexpr std::uint32_t kFreshness = 4;
@@ -44,7 +45,7 @@ api::Plan planned() {
   return std::move(made.value());
 }
 
-/// An exchange, an exact sum, the next exchange, and so on.
+/// Exchanges and exact sums in turn.
 Scenario alternating(const api::Plan& plan) {
   Scenario s = wan_scenario({{{}, network()}}, plan, {.queue_bytes = kQueueBytes}, 1);
   s.link_rates.assign(kRates.begin(), kRates.end());
@@ -87,9 +88,9 @@ double least_exchange_s(const api::Plan& plan, std::size_t selection) {
 }
 
 struct Figures {
-  double exchanges = 0;  // over what the links need
+  double exchanges = 0;  // relative to what the links need
   double exact = 0;
-  double sent_again = 0;  // of all blocks
+  double sent_again = 0;  // share of all blocks
 };
 
 Figures played() {
@@ -116,8 +117,8 @@ Figures played() {
 
 }  // namespace
 
-/// The senders that a selection gives a slow link are few, so the shares of updates would let in
-/// twice what it carries: 1.4 % of all blocks were sent again then, and exchanges took 1.23.
+/// A selection gives a slow link few senders. With their shares of updates alone, they would send
+/// twice its rate: then 1.4 % of all blocks were retransmitted, and exchanges took 1.23.
 TEST_CASE("exact rounds between exchanges do not overload slow links") {
   const Figures figures = played();
   CHECK(figures.exchanges < 1.19);

@@ -20,7 +20,7 @@ inline RoundPlan exchange(std::uint32_t blocks, std::uint16_t selection = 0,
   return {ElementType::kFloat32, blocks * kBlockElements, bucket, Operation::kExchange, selection};
 }
 
-/// Selection s: each member sends to so many of the others, beginning with the (s + 1)-th after it.
+/// In selection s, each member sends to `receivers` others, beginning with the (s + 1)-th after it.
 inline api::Plan ring_plan(std::uint16_t members, std::size_t selections, std::size_t receivers) {
   return with_selections(sharded(members), selections,
                          [=](std::size_t s, std::size_t from, std::size_t to) {
@@ -30,8 +30,8 @@ inline api::Plan ring_plan(std::uint16_t members, std::size_t selections, std::s
                          });
 }
 
-/// The nodes of a plan that follows one of `before`: some stay, some leave, some of `known` nodes
-/// come back, and new ones come.
+/// Draws the nodes of the plan that follows one over `before`: some stay, some leave, some of the
+/// `known` nodes come back, and new ones join.
 inline std::vector<api::NodeId> draw_nodes(Dice& dice, const std::vector<api::NodeId>& before,
                                            std::uint16_t& known) {
   constexpr std::uint16_t kMostNodes = 9;
@@ -44,7 +44,8 @@ inline std::vector<api::NodeId> draw_nodes(Dice& dice, const std::vector<api::No
   return nodes;
 }
 
-/// Gives a scenario so many further plans with other members, and selections like those of its own.
+/// Adds `plans` further plans with other members to a scenario, with selections like those of its
+/// own.
 template <typename Receives>
 void draw_plans(Scenario& s, Dice& dice, std::size_t plans, const Receives& receives) {
   auto known = static_cast<std::uint16_t>(s.plan.members.size());
@@ -58,7 +59,7 @@ void draw_plans(Scenario& s, Dice& dice, std::size_t plans, const Receives& rece
   }
 }
 
-/// Ranks that have joined and left in a run.
+/// How many ranks have joined and left in a run.
 struct Moves {
   std::size_t joined = 0;
   std::size_t left = 0;

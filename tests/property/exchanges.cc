@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Exchanges over whole engines in virtual time: a rank gets the mean over its own update and those
-// of the ranks whose receiver it is, of all that the bounds do not let it miss, and nothing goes
-// to anybody else.
+// Exchanges with whole engines in virtual time. A rank gets the mean over its own update and those
+// of the ranks that select it, except for what bounds let it miss. No other rank gets an update.
 #include <algorithm>
 #include <array>
 
@@ -26,8 +25,8 @@ Scenario lossless(std::uint16_t members, std::size_t receivers) {
 
 constexpr std::size_t kRoundsWithPlans = 100;
 
-/// Everything from the seed: who sends to whom, faults, and what is asked of the plan beside.
-/// `other_members`: plans follow each other, with ranks that come and go.
+/// Draws everything from the seed: selections, faults, and other options. `other_members`: the plan
+/// changes, and ranks join and leave.
 Scenario random_exchanges(std::uint64_t seed, bool other_members = false) {
   Scenario s = random_scenario(seed);
   Dice dice(seed ^ 0x5e1ec7);
@@ -109,7 +108,7 @@ TEST_CASE("an exchange may lack what the bounds of its tensors allow") {
   REQUIRE(outcome.failure == "");
   CHECK(outcome.counters.rounds_closed_early > 20);
   CHECK(outcome.counters.blocks_missing > 0);
-  // Of three senders in six trees.
+  // from three senders in six trees
   CHECK(outcome.counters.blocks_missing < std::uint64_t{200} / 5 * 3 * 6 * 40);
 }
 
@@ -136,7 +135,7 @@ TEST_CASE("ranks that exchange updates may join, leave and come back") {
   Seeds::of_simulations(20).each("exchanges", [&moves](std::uint64_t seed) {
     Scenario s = random_exchanges(seed, true);
     Dice dice(seed ^ 0x9e4b);
-    if (dice.coin()) {  // some updates under bounds
+    if (dice.coin()) {  // some updates have loss bounds
       s.block_bytes = kMinBlockBytes;
       s.tolerance.buckets = {bucket_of(20, static_cast<float>(dice.maybe(0.5)))};
       for (RoundPlan& round : s.rounds) {
@@ -167,7 +166,7 @@ TEST_CASE("daemons that die in the middle of exchanges end the job, and the next
 }
 
 TEST_CASE("a receiver that computes for long is waited for, however far ahead its sender is") {
-  // Nobody sends to rank 0, so it is at once further ahead than rank 1 holds rounds open.
+  // No rank sends to rank 0. So it is at once further ahead than rank 1 keeps rounds open.
   Scenario s;
   s.plan = with_selections(sharded(3), 1, [](std::size_t, std::size_t from, std::size_t to) {
     return from == 0 && to == 1;

@@ -11,15 +11,16 @@
 
 namespace gradplane::testing {
 
-/// What flows cross: the uplink of a sender, and the downlinks of its receivers.
+/// A flow, which uses the uplink of its sender and the downlinks of its receivers.
 struct LinkFlow {
   std::size_t from = 0;
   std::vector<std::size_t> receivers;
-  double bits_per_s = 0;  // what FairLinks gives it
+  double bits_per_s = 0;  // the rate from FairLinks
 };
 
-/// Links that flows share fairly (max-min), by progressive filling: all flows get faster together,
-/// and one stops when a link of its way is full. It shares no code with the planner.
+/// Links that flows share fairly (max-min), by progressive filling: the rates of all flows grow
+/// together, and a flow stops growing when a link on its path is full. It shares no code with the
+/// planner.
 class FairLinks {
  public:
   explicit FairLinks(const std::vector<plan::RankCapacity>& ranks)
@@ -30,7 +31,7 @@ class FairLinks {
     }
   }
 
-  /// Gives what earlier flows have left.
+  /// Sets the rates of flows, which share what earlier flows have left.
   void share(std::vector<LinkFlow>& flows) {
     constexpr double kFullBitsPerS = 1;
     std::vector<LinkFlow*> open;
@@ -50,11 +51,11 @@ class FairLinks {
 
  private:
   struct Link {
-    double free = 0;  // bits per second
+    double free = 0;  // in bit/s
     double flows = 0;
   };
 
-  /// By how much all of them get faster until a link is full.
+  /// How much the rate of each flow can grow until a link is full.
   double fill(const std::vector<LinkFlow*>& flows) {
     for (std::vector<Link>* links : {&ups_, &downs_}) {
       for (Link& link : *links) link.flows = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// aggregate::Gather counts in tables that are never cleared and looks at few sources at a time. A
-// model that counts every block of every source and tensor anew must always come to the same
-// decision.
+// Checks aggregate::Gather against a model. Gather counts in tables that are never cleared, and
+// looks at few sources at a time. The model counts every block of every source and tensor again
+// each time. Both must always decide the same.
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -34,7 +34,7 @@ struct Random {
   std::mt19937 engine;
 };
 
-/// Tensors of one element up to several blocks, some with gaps before them.
+/// Tensors of one element to several blocks, some with gaps before them.
 std::vector<TensorBound> draw_table(Random& random, std::uint32_t elements) {
   std::vector<TensorBound> table;
   for (std::uint32_t at = 0; at < elements;) {
@@ -50,7 +50,7 @@ std::vector<TensorBound> draw_table(Random& random, std::uint32_t elements) {
   return table;
 }
 
-/// What the rules of docs/loss-tolerance.md say, counted from the set of blocks that have come.
+/// The rules of docs/loss-tolerance.md, computed from the set of blocks that have arrived.
 struct Model {
   struct Source {
     std::set<std::uint32_t> blocks;
@@ -157,7 +157,7 @@ struct Case {
     learn();
   }
 
-  /// So that every source's threshold is known.
+  /// Runs a round from which every source's threshold is learned.
   void learn() {
     gather->open({0, blocks});
     for (std::size_t s = 0; s < model.sources.size(); ++s) {
@@ -185,7 +185,8 @@ struct Case {
     gather->open(model.range);
   }
 
-  /// Some blocks of each source in an order of its own, and the model asked in between.
+  /// Delivers some blocks of each source, in a different order for each, and compares with the
+  /// model in between.
   void play() {
     for (std::uint32_t step = 0; step < 4; ++step) {
       const Duration now = Duration::ms(30) * std::int64_t{step};
@@ -254,7 +255,7 @@ TEST_CASE("a gathering closes when a count of every block of every tensor and so
   for (std::uint32_t seed = 0; seed < 1000; ++seed) {
     CAPTURE(seed);
     Case one(seed);
-    // One after the other, because each leaves its counts to the next.
+    // Rounds follow each other, because each one uses the tables of the one before.
     for (int round = 0; round < 4; ++round) {
       one.change_a_bound();
       one.open();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A round in which nothing moves is given up, whatever the cause, and a round that waits for a rank
-// is not, however long that takes. Whole engines in virtual time.
+// A round in which nothing moves is given up, whatever the cause. A round that waits for a rank is
+// never given up. Whole engines in virtual time.
 #include "tests/sim/cluster.h"
 #include "tests/support/catch.h"
 
@@ -14,11 +14,11 @@ constexpr std::uint32_t kBlocks = 20;
 constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
 constexpr std::uint32_t kRounds = 12;
 constexpr std::uint32_t kBadRound = 5;
-constexpr std::uint32_t kFirstLost = 3;  // blocks before it arrive
-/// What the limit leaves to what happens before the round, to a question, and to a postponed look.
+constexpr std::uint32_t kFirstLost = 3;  // blocks before this one arrive
+/// Time beyond the limit for what comes before the round, for a question, and for a delayed check.
 constexpr Duration kSlack = Duration::seconds(3);
 
-/// Node 0 is the root, nodes 1 to 3 have a rank each.
+/// Node 0 is the root, and nodes 1 to 3 have a rank each.
 Scenario star_of_three() {
   Scenario s;
   s.plan = star(3);
@@ -74,7 +74,7 @@ TEST_CASE("the root of a child that no result reaches gives the round up") {
 
 TEST_CASE("a relay of a child that no result reaches gives the round up") {
   Scenario s = star_of_three();
-  s.plan = two_level_tree(2, 2);  // relays 1 and 2, and nodes 3 to 6
+  s.plan = two_level_tree(2, 2);  // relays 1 and 2, and leaves 3 to 6
   s.link.lose = [](auto, auto to, const testing::SeenPacket& h) { return to == 6 && is_result(h); };
   const Outcome::GivenUp seen = given_up(s, s.stall_after + kSlack);
   CHECK(seen.by == 2);
@@ -92,7 +92,7 @@ TEST_CASE("a child whose blocks stop in the middle of a round is noticed on both
 
 TEST_CASE("who hears no answer to its questions gives the round up") {
   Scenario s = star_of_three();
-  // All of node 2's blocks of the round arrive, and nothing of it after that.
+  // All of node 2's blocks of the round arrive, but no packet after them.
   s.link.lose = [](auto from, auto, const testing::SeenPacket& h) {
     return from == 2 && is_push(h) && (h.flags & wire::kFlagRetransmission) != 0;
   };
@@ -122,7 +122,8 @@ TEST_CASE("a parent that lacks what it had acknowledged is found out by a questi
   CHECK(seen.by == 2);
   CHECK(seen.because_of == 0);
   CHECK(seen.stall.reason == Stall::Reason::kDisputed);
-  CHECK(seen.stall.blocks >= kBlocks - kFirstLost - 1);  // the question itself has brought one
+  // the question itself has brought one block
+  CHECK(seen.stall.blocks >= kBlocks - kFirstLost - 1);
 }
 
 TEST_CASE("a parent that ends a round without us is found out by a question") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Jobs that share a node's downlink follow the theory of MLTCP, packet by packet.
+// Jobs that share a node's downlink behave as the theory of MLTCP predicts, packet by packet.
 #include <cmath>
 #include <vector>
 
@@ -12,8 +12,9 @@ using Policy = gradplane::grants::GrantScheduler::Policy;
 
 namespace {
 
-/// Under fair sharing the earlier job gains the time of its queue in each iteration, so that jobs
-/// drift apart in many times as many iterations as the other policies take. This is too early.
+/// Under fair sharing the earlier job gains the time of its queue in each iteration. So the jobs
+/// also drift apart, but need many times as many iterations as with other policies. This is too
+/// few.
 constexpr std::uint32_t kEarlyIterations = 16;
 
 Result run_alike(std::size_t jobs, double share, Policy policy, double jitter = 0,
@@ -43,7 +44,7 @@ TEST_CASE("under fair sharing a job gains no more than a part of the window in a
   for (const double gap : {0.03, 0.1, 0.5, 0.9}) {
     CAPTURE(gap);
     const Step fair = step(gap, Policy::kFair);
-    CHECK(std::abs(fair.next_gap - fair.gap) < 0.007);  // 0.7 ms: 57 blocks of a window of 137
+    CHECK(std::abs(fair.next_gap - fair.gap) < 0.007);  // 0.7 ms: 57 blocks, with a window of 137
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What holds for the grant scheduler over any network, with senders that keep its rules: those of
-// the production code.
+// Properties of the grant scheduler over any network, with senders that follow the production
+// rules.
 #include <algorithm>
 #include <vector>
 
@@ -23,7 +23,7 @@ Job job_of(std::uint32_t blocks) {
   return job;
 }
 
-/// Lets nearly all of the window be granted: a job that holds it by its weight, and is silent.
+/// Adds a silent job whose weight takes nearly all of the window, so that the others need grants.
 void leave_window_to_grants(Scenario& s) {
   s.policy = Policy::kWeighted;
   Job idle = job_of(0);
@@ -35,7 +35,7 @@ void leave_window_to_grants(Scenario& s) {
   s.senders.push_back(sender);
 }
 
-/// `senders` alike, one job.
+/// One job with `senders` equal senders.
 Scenario incast(std::size_t senders, std::uint32_t blocks) {
   Scenario s;
   s.senders.resize(senders);
@@ -110,8 +110,9 @@ TEST_CASE("over any network everything arrives, and no grant exceeds the window"
 TEST_CASE("senders keep their share while others are slow, dead or silent") {
   Scenario s = incast(8, 4000);
   const double fast_s = 7 * 4000 * 1522 * 8 / 1e9;
-  double rest = 7.0 / 8;  // of the link, for the seven others: nobody has the rest of a sender
-  double others_s = 0;    // of the link's time, for the one
+  // share of the link for the seven others; no one gets a sender's unused share
+  double rest = 7.0 / 8;
+  double others_s = 0;  // time of the link for the first sender
   SECTION("slow") {
     s.senders[0].uplink_bits_per_second = 50'000'000;
   }
@@ -125,7 +126,7 @@ TEST_CASE("senders keep their share while others are slow, dead or silent") {
     s.senders[0].dead_from = Instant::from_ns(100'000'000);
     s.senders[0].dead_until = Instant::from_ns(150'000'000);
     rest = 1;
-    others_s = 4000 * 1522 * 8 / 1e9;  // it catches up with them
+    others_s = 4000 * 1522 * 8 / 1e9;  // it catches up with the others
   }
   SECTION("several slow ones") {
     s.senders.resize(12);
@@ -143,8 +144,8 @@ TEST_CASE("senders keep their share while others are slow, dead or silent") {
 TEST_CASE("grants keep the link busy while others are slow, dead or silent") {
   Scenario s = incast(8, 4000);
   const double fast_s = 7 * 4000 * 1522 * 8 / 1e9;
-  double rest = 1;      // of the link, for the seven others
-  double others_s = 0;  // of the link's time, for the one
+  double rest = 1;      // share of the link for the seven others
+  double others_s = 0;  // time of the link for the first sender
   SECTION("slow") {
     s.senders[0].uplink_bits_per_second = 50'000'000;
     rest = 0.95;
@@ -159,7 +160,7 @@ TEST_CASE("grants keep the link busy while others are slow, dead or silent") {
   SECTION("dead for a while") {
     s.senders[0].dead_from = Instant::from_ns(100'000'000);
     s.senders[0].dead_until = Instant::from_ns(150'000'000);
-    others_s = 4000 * 1522 * 8 / 1e9;  // it catches up with them
+    others_s = 4000 * 1522 * 8 / 1e9;  // it catches up with the others
   }
   SECTION("several slow ones") {
     s.senders.resize(12);
@@ -180,7 +181,8 @@ TEST_CASE("grants keep the link busy while others are slow, dead or silent") {
 TEST_CASE("a far sender gets as much as the near ones, and the link is busy") {
   Scenario s = incast(4, 16'000);
   s.buffer_bytes = 256 << 10;
-  s.senders[0].extra_delay = Duration::us(800);  // fills its even share of what may be on its way
+  // the delay fills its equal share of the blocks in flight
+  s.senders[0].extra_delay = Duration::us(800);
   const Outcome outcome = run(s);
   const auto [first, last] =
       std::minmax_element(outcome.sender_ends.begin(), outcome.sender_ends.end());
@@ -211,7 +213,7 @@ TEST_CASE("many sources share a window of a few blocks each: nobody is left behi
   REQUIRE(outcome.finished);
   REQUIRE(looked);
   CHECK(outcome.drops == 0);
-  CHECK(widest <= 40);  // a batch, and the blocks that each began with
+  CHECK(widest <= 40);  // a batch, and the blocks with which each began
   CHECK(bound(s).to_seconds() / last_end(outcome, 0).to_seconds() >= 0.98);
 }
 
@@ -260,7 +262,7 @@ TEST_CASE(
     Scenario s = incast(16, 200);
     s.mark_bytes = 20'000;
     REQUIRE(choose(name, s));
-    // What credit lets all of them send at once fits this, and is too much for 64 KiB.
+    // The credit of all senders at the start fits into this buffer, but not into 64 KiB.
     if (s.grants) s.buffer_bytes = 256 << 10;
     const Outcome outcome = run(s);
     REQUIRE(outcome.finished);
@@ -297,7 +299,7 @@ TEST_CASE("where the link before the receiver is half as fast, grants come down 
         const Outcome outcome = run(s);
         REQUIRE(outcome.finished);
         REQUIRE(looks > 10'000);
-        // Over the short path the window alone keeps losses below a tenth, which slow nothing.
+        // On the short path the window alone keeps losses below a tenth, which slow nothing down.
         if (delay_us > 1000) {
           CHECK(sum / looks > 0.45);
           CHECK(sum / looks < 0.65);

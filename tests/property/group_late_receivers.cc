@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Receivers of a group that are slow, that lose much, or that begin rounds late. Each run is
-// compared with one that is the same until the receiver changes.
+// Receivers of a group that are slow, lose many packets, or begin rounds late. Each run is compared
+// with one that is the same until the receiver changes.
 #include <algorithm>
 
 #include "tests/property/broadcast_scenarios.h"
@@ -14,14 +14,14 @@ using gradplane::testing::kSanitized;
 
 namespace {
 
-constexpr std::uint16_t kOther = 4;  // the receiver that is not like the others
+constexpr std::uint16_t kOther = 4;  // the receiver that differs from the others
 constexpr double kLoss = 0.2;
 
-/// Ranks have the small rounds one after the other, and may submit some of the large ones ahead.
+/// Ranks run the small rounds one after the other, and may have several large ones in flight.
 struct Case {
   std::size_t warm_up = 8;
   std::size_t rounds = 1;
-  std::uint32_t elements = 1 << 18;  // 1 MiB
+  std::uint32_t elements = 1 << 18;  // 1 MiB of fp32
   std::size_t in_flight = 1;
 };
 
@@ -33,7 +33,7 @@ Scenario scenario_of(const Case& c, bool paced) {
   return s;
 }
 
-/// How long the rounds after the small ones take, for all receivers but one, and for that one.
+/// The time of the rounds after the small ones: for all receivers but one, and for that one.
 struct Times {
   double others = 0;
   double other = 0;
@@ -48,7 +48,7 @@ Times times_of(const Outcome& o, std::size_t warm_up) {
   return {(last - begin).to_seconds(), (o.rank_ends.at(kOther).back() - begin).to_seconds()};
 }
 
-/// 0: the link of the other receiver loses a fifth instead.
+/// Gives the other receiver a link of this rate; 0: its link loses a fifth of the packets instead.
 Scenario with_other(Scenario s, std::uint64_t bits_per_second, Instant since) {
   if (bits_per_second > 0) {
     s.link.pair_links.push_back(
@@ -59,7 +59,7 @@ Scenario with_other(Scenario s, std::uint64_t bits_per_second, Instant since) {
   return s;
 }
 
-/// Nobody waits for the other receiver, but for the patience that a group has with a member.
+/// The others may wait for that receiver only as long as a group waits for a member.
 void check_others(const Case& c) {
   for (const bool paced : {true, false}) {
     const Scenario s = scenario_of(c, paced);
@@ -94,7 +94,7 @@ TEST_CASE("nor does it where rounds are in flight together") {
 TEST_CASE("who begins a round late gets it by the group, and is back in step in the next one") {
   constexpr std::size_t kRounds = 8;
   for (const bool paced : {true, false}) {
-    // All of them for up to 150 ms, or two of them.
+    // All of them are late by up to 150 ms, or two of them.
     for (const std::size_t late : {std::size_t{kReceivers}, std::size_t{2}}) {
       Scenario s = scenario_of({.rounds = kRounds, .elements = 1 << 18}, paced);
       s.compute_max = Duration::ms(150);
@@ -106,7 +106,7 @@ TEST_CASE("who begins a round late gets it by the group, and is back in step in 
       REQUIRE(o.failure == "");
       CAPTURE(paced, late, o.counters.blocks_sent, o.counters.blocks_to_groups);
       const double sent = times_of(o, 8).others;
-      // With a copy to each late one, rounds with compute times of up to 150 ms take 0.6 s each.
+      // With a separate copy for each late receiver, a round would take 0.6 s.
       CHECK(sent < 2 * seconds_over(s, kBroadcastRate, 8));
       CHECK(o.counters.blocks_sent < 2 * o.counters.blocks_to_groups);
     }

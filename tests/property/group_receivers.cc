@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Whole engines on a switch that copies for groups: what leaves the root leaves it once, and a slow
-// receiver holds nobody else up.
+// Whole engines on a switch that copies for groups. The root sends each block once, and a slow
+// receiver does not hold up the others.
 #include "tests/property/broadcast_scenarios.h"
 #include "tests/support/catch.h"
 
@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::uint64_t kRate = kBroadcastRate;
 
-/// Small rounds, and one of 4 MiB.
+/// Small rounds, and one round of 4 MiB.
 Scenario broadcasts() {
   Scenario s = sim::broadcasts(8);
   s.rounds.push_back(broadcast_of(1 << 20));
   return s;
 }
 
-/// Of what one receiver's copies take over a link of this rate.
+/// The time of a run, relative to one receiver's copies over a link of this rate.
 double over_bound(const Outcome& o, std::uint64_t bits_per_second) {
   return (o.ended - Instant()).to_seconds() / seconds_over(broadcasts(), bits_per_second);
 }
@@ -33,7 +33,7 @@ TEST_CASE("where the switch copies, seven receivers take a quarter of the time o
   s.multicast = false;
   const Outcome alone = run(s);
   REQUIRE(alone.failure == "");
-  // The first rounds go to each alone, before trials are answered.
+  // Blocks of the first rounds go to each receiver alone, until trials are answered.
   CHECK(over_bound(copied, kRate) < 1.7);
   CHECK(over_bound(alone, kRate) > 6.5);
   CHECK(copied.counters.blocks_sent * 4 < alone.counters.blocks_sent);
@@ -42,7 +42,7 @@ TEST_CASE("where the switch copies, seven receivers take a quarter of the time o
 TEST_CASE("a slow receiver takes as long as its link, whatever the group does") {
   constexpr std::uint64_t kSlow = 30'000'000;
   Scenario s = broadcasts();
-  s.paced = false;  // nobody knows the rates
+  s.paced = false;  // no node knows the rates
   s.link.pair_links.push_back({.from = 0, .to = 4, .bits_per_second = kSlow});
   const Outcome o = run(s);
   REQUIRE(o.failure == "");

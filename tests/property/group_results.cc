@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Results that go once to all children of a node: whoever hears the group, every rank gets every
-// sum, and what the network copies leaves the root once.
+// Results that go to a group of all children of a node. Every rank gets every sum, whoever hears
+// the group, and results leave the root only once if the network copies them.
 #include <functional>
 
 #include "tests/property/seeds.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kElements = 4096;  // 32 blocks of the smallest size
 
-/// `workers` nodes with one rank each below a root without ranks, or below two relays of it.
+/// `workers` nodes with one rank each, below a root without ranks, or below its two relays.
 api::Plan tree_of(std::uint16_t workers, bool has_relays, std::uint32_t epoch = 5) {
   api::Plan plan{.epoch = epoch, .activation_round = 0, .members = {}, .trees = {}};
   api::Tree tree{.weight = 1, .root = 0, .parent = {api::kNoNode}};
@@ -34,7 +34,7 @@ api::Plan tree_of(std::uint16_t workers, bool has_relays, std::uint32_t epoch = 
   return plan;
 }
 
-/// Every node is the root of one tree.
+/// A plan in which every node is the root of one tree.
 api::Plan sharded(std::uint16_t nodes) {
   api::Plan plan{.epoch = 7, .activation_round = 0, .members = {}, .trees = {}};
   for (std::uint16_t n = 0; n < nodes; ++n) plan.members.push_back({.node = n, .ranks = {n}});
@@ -90,7 +90,7 @@ TEST_CASE("where the network copies, a result leaves its root once") {
   CHECK(root.blocks_sent - root.blocks_to_groups < 6 * 6 * kBlocks);
   CHECK(root.blocks_retransmitted == 0);
   for (std::size_t m = 1; m <= 6; ++m)
-    CHECK(cluster.node(m).drops(hop::Drop::kDuplicate) <= 1);  // of the trial
+    CHECK(cluster.node(m).drops(hop::Drop::kDuplicate) <= 1);  // the block of the trial
   CHECK(root.group_trials == 1);
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("a switch that stops copying in the middle of a round stops nobody") {
     if (testing::kSanitized && ms > 3) break;
     const Instant from = start.start + Duration::ms(ms);
     const Instant until = from + Duration::ms(150);
-    // For all, or for one of them.
+    // The switch does not copy for all hosts, or for one of them.
     for (const std::uint16_t only : {std::uint16_t{0}, std::uint16_t{3}}) {
       const auto copies = [&](std::uint16_t node, Instant now) {
         return now < from || now >= until || (only != 0 && node != only);
@@ -146,8 +146,9 @@ TEST_CASE("a switch that stops copying in the middle of a round stops nobody") {
       CHECK(cluster.run(rounds(4000)) == "");
       REQUIRE(cluster.now() > until + Duration::ms(200));
       const hop::Counters& root = cluster.node(0).job().counters();
-      CHECK(root.blocks_to_groups > 400 * kBlocks);  // and it was used again
-      // What went to the group in vain is bounded by what is in flight, not by the time.
+      CHECK(root.blocks_to_groups > 400 * kBlocks);  // the group was used again
+      // The number of blocks that the group did not hear depends on what is in flight, not on the
+      // time.
       CHECK(root.blocks_retransmitted < 3000);
     }
   }
@@ -162,7 +163,7 @@ TEST_CASE("rounds of one block show as well that a switch copies nothing any mor
   REQUIRE(cluster.run(std::vector<std::uint32_t>(3000, 8)) == "");
   const hop::Counters& root = cluster.node(0).job().counters();
   CHECK(root.blocks_to_groups > 20);
-  CHECK(root.probes < 40);  // each costs its round a timeout
+  CHECK(root.probes < 40);  // each probe delays its round by a timeout
 }
 
 TEST_CASE("results by groups are exact under loss, repetition and reordering") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a receiver learns of known links from ordinary traffic: rate, loss and round trip.
+// What a receiver learns from ordinary traffic about links whose properties are known: rate, loss
+// and round trip.
 #include <cmath>
 
 #include "tests/property/awareness_lab.h"
@@ -22,7 +23,7 @@ struct Drawn {
   LabTraffic traffic;
 };
 
-/// Links as in NetStorm's network, and delays and losses that it never had.
+/// Draws links like those in NetStorm's network, with delays and losses that it did not have.
 Drawn draw(std::uint64_t seed) {
   lab::Rng random(seed);
   const auto below = [&random](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
@@ -118,7 +119,7 @@ TEST_CASE("soundings find what pacing hides, with at most 2 % of the blocks") {
   for (std::uint64_t seed = 1; seed <= kDraws; ++seed) {
     Drawn d = draw(seed);
     d.traffic.blocks = 2'500;
-    d.traffic.rounds = 15;  // soundings come seconds apart
+    d.traffic.rounds = 15;  // soundings are seconds apart
     d.traffic.soundings = true;
     d.traffic.paced_bits_per_second =
         static_cast<std::uint64_t>(d.link.rate_bits_per_second) * (30 + seed % 50) / 100;
@@ -144,10 +145,10 @@ TEST_CASE("a link that changes is followed within ten rounds") {
 }
 
 TEST_CASE("alarms of senders that share a link come to an end") {
-  // Soundings of several senders stretch each other. Their trains look odd then, and odd trains are
+  // Soundings of several senders stretch each other. Their trains then look unusual, which raises
   // an alarm, which asks for more soundings.
   constexpr std::uint64_t kShared = 12;
-  constexpr double kRare = 0.2;  // a false alarm ends, too
+  constexpr double kRare = 0.2;  // even a false alarm must end
   for (std::uint64_t seed = 1; seed <= kShared; ++seed) {
     Drawn d = draw(seed);
     d.link.loss = {};
@@ -159,7 +160,7 @@ TEST_CASE("alarms of senders that share a link come to an end") {
       d.traffic.clock_offset_us += 77'777;
       lab.add(d.traffic);
     }
-    // The share of the time of so many rounds in which the receiver was in alarm.
+    // The share of the time, over so many rounds, in which the receiver is in alarm.
     const auto alarm_in = [&lab](std::uint32_t rounds) {
       const Duration before = lab.alarm_time();
       const Instant from = lab.now();

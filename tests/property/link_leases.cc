@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Leases under messages that are late, lost and out of step: engines never use more than the link
-// together, and nobody starves.
+// Leases whose messages are late, lost and out of step. Engines together never use more than the
+// link's rate, and each gets a share.
 #include <deque>
 #include <random>
 #include <vector>
@@ -25,10 +25,10 @@ struct Message {
   LinkLease lease;
 };
 
-/// An engine that takes its leases late, or never. It does not know how late.
+/// An engine that receives its leases late or never, and does not know how late.
 struct Engine {
   LinkShare share;
-  std::deque<Message> inbox;  // in order, as a queue delivers
+  std::deque<Message> inbox;  // in order, as a queue delivers them
 
   void take_until(Instant now) {
     while (!inbox.empty() && inbox.front().at <= now) {
@@ -44,7 +44,7 @@ class Leases {
     for (std::size_t e = 0; e < engines; ++e) engines_.push_back({budget_.share(e), {}});
   }
 
-  /// Demands change now and then; the owner and the engines come when they come.
+  /// Demands change at random. The owner and the engines run at random times.
   void step() {
     now_ = now_ + Duration::us(static_cast<std::int64_t>(1 + draw(3000)));
     if (draw(10) == 0) {
@@ -54,13 +54,13 @@ class Leases {
     if (draw(20) == 0) now_ = now_ + Duration::ms(static_cast<std::int64_t>(draw(30)));
     if (!budget_.renew(now_)) return;
     for (std::size_t e = 0; e < engines_.size(); ++e) {
-      if (draw(5) == 0) continue;  // the queue was full
+      if (draw(5) == 0) continue;  // the queue is full
       engines_[e].inbox.push_back(
           {now_ + Duration::us(static_cast<std::int64_t>(draw(15'000))), budget_.lease(e)});
     }
   }
 
-  /// What all engines together may send at any instant of the last step.
+  /// The most that all engines together may send at any instant of the last step.
   std::uint64_t most_in_use() {
     std::uint64_t most = 0;
     for (int part = 0; part <= 8; ++part) {
@@ -124,7 +124,7 @@ TEST_CASE("whoever wants something has its part of the link after the time of a 
         sum += rate;
       }
       REQUIRE(sum <= kLink);
-      REQUIRE(sum + 2 * engines > kLink);  // nothing is left over but by rounding
+      REQUIRE(sum + 2 * engines > kLink);  // only rounding errors are left over
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Poll loops that sleep between two looks, over whole engines in virtual time.
+// Poll loops that sleep between two polls, with whole engines in virtual time.
 #include "tests/sim/shared_cluster.h"
 #include "tests/support/catch.h"
 
@@ -9,7 +9,7 @@ using namespace gradplane::sim;
 
 namespace {
 
-/// Mean seconds of an iteration of a lone job.
+/// The mean time in seconds of an iteration, for a job that is alone.
 double iteration_s(std::uint16_t workers, Duration nap, bool grants) {
   SharedScenario s;
   s.link.bits_per_second = 200'000'000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Operations over whole engines in virtual time: every contributor has a way up and every receiver
-// a way down, over all small plans; and no byte goes where nobody wants it.
+// Operations with whole engines in virtual time, over all small plans. Every contributor has a path
+// to the root and every receiver a path from it. No node gets bytes that it does not need.
 #include <algorithm>
 #include <functional>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint16_t kNodes = 3;
 
-/// All trees over all nodes; a node without a parent is the root.
+/// All trees over all nodes. A node without a parent is the root.
 std::vector<api::Tree> all_trees() {
   std::vector<api::Tree> trees;
   for (std::uint16_t root = 0; root < kNodes; ++root) {
@@ -31,7 +31,7 @@ std::vector<api::Tree> all_trees() {
   return trees;
 }
 
-/// A leaf without ranks has nothing to send: no valid plan has one.
+/// Whether some leaf has no ranks. Such a leaf has nothing to send, and valid plans have none.
 bool has_silent_leaf(const api::Plan& plan) {
   for (const api::Tree& tree : plan.trees) {
     for (const api::Member& member : plan.members) {
@@ -42,7 +42,7 @@ bool has_silent_leaf(const api::Plan& plan) {
   return false;
 }
 
-/// Node n has as many ranks as digit n of `layout` says. They are numbered from the last node on.
+/// Node n has as many ranks as digit n of `layout`. Ranks are numbered from the last node on.
 std::vector<api::Member> members_of(std::uint32_t layout) {
   std::vector<api::Member> members;
   for (std::uint16_t n = 0; n < kNodes; ++n, layout /= 3) {
@@ -87,7 +87,7 @@ std::string run_all_operations(const api::Plan& plan) {
   return run(s).failure;
 }
 
-/// One round of 24 blocks over four hosts that are the root of a quarter each.
+/// One round of 24 blocks over four hosts, each of which is the root of a quarter.
 Outcome run_sharded(Operation operation) {
   Scenario s;
   s.plan = sharded(4);
@@ -158,6 +158,6 @@ TEST_CASE("no rank is done with a broadcast or an all_gather before every rank h
     s.compute_max = {};
     const Outcome outcome = run(s);
     CAPTURE(operation_name(operation));
-    CHECK(outcome.failure == "");  // I6 is checked every turn
+    CHECK(outcome.failure == "");  // I6 is checked after every turn
   }
 }

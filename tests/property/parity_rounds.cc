@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What parity does for rounds on long paths, and where there is none, over whole engines.
+// What parity does for rounds on long paths, and which rounds have none, with whole engines.
 #include "tests/sim/cluster.h"
 #include "tests/support/catch.h"
 
@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kRounds = 12;
 
-/// LTP's path: eight ranks of a star, 200 Mbit/s, 100 ms there and back, 3 % of all packets lost.
+/// LTP's path: eight ranks of a star, 200 Mbit/s, round trips of 100 ms, and 3 % of all packets
+/// lost.
 Scenario lossy(std::size_t bytes) {
   Scenario s;
   s.seed = 1;
@@ -27,7 +28,7 @@ Scenario lossy(std::size_t bytes) {
   return s;
 }
 
-/// The same rounds, of a tensor that may lack a fifth of its blocks.
+/// The same rounds, of a tensor of which a fifth of the blocks may be missing.
 Scenario lacking_some(Scenario s) {
   api::BucketBounds bucket{.bucket = 1, .elements = s.rounds[0].elements, .tensors = {{}}};
   bucket.tensors[0].elements = bucket.elements;
@@ -66,17 +67,17 @@ TEST_CASE("parity saves the round trips that losses at the end of rounds cost") 
   s.parity_from.reset();
   const Outcome without = run_well(s);
   CHECK(without.counters.parity_sent == 0);
-  // Nearly two of a hundred milliseconds in each round.
+  // This is nearly two round trips of 100 ms in each round.
   CHECK(seconds(without) - seconds(with) > 0.13 * kRounds);
   CHECK(with.counters.blocks_recovered > 0);
-  // What follows rounds is a small part of what is sent, and less than what it makes needless.
+  // Parity is a small part of the packets, and less than the retransmissions that it saves.
   CHECK(with.counters.parity_sent * 5 < with.counters.blocks_sent);
   CHECK(with.counters.parity_sent + with.counters.blocks_sent < without.counters.blocks_sent);
 }
 
 TEST_CASE("rows that were sent keep blocks from going again that they make good") {
   const Outcome outcome = run_well(lossy(256 << 10));
-  // In the first round, and what is lost before the end of one.
+  // The first round has retransmissions, and so do blocks that are lost before a round's end.
   CHECK(outcome.counters.blocks_retransmitted < outcome.counters.blocks_sent / 30);
 }
 
@@ -85,7 +86,7 @@ TEST_CASE("a round that may lack blocks waits for rows that make them good") {
   CAPTURE(bytes);
   const Outcome exact = run_well(lossy(bytes));
   const Outcome bounded = run_well(lacking_some(lossy(bytes)));
-  // Results that lack somebody have no parity, so to close sooner would take longer.
+  // Partial results have no parity, so to close a round earlier would take longer.
   CHECK(seconds(bounded) < 1.03 * seconds(exact));
   CHECK(bounded.counters.blocks_missing * 2000 < bounded.counters.blocks_sent);
 }
@@ -138,6 +139,6 @@ TEST_CASE("sums have the same bits with parity and without") {
   s.link.duplication = 0.02;
   s.link.loss = 0.08;
   s.in_flight = 3;
-  // Each sum is compared bit by bit with that of all ranks' elements.
+  // Each sum is compared bit by bit with the sum of all ranks' elements.
   CHECK(run_well(s).counters.blocks_recovered > 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What trees over sites load, counted here from the plan alone, against what planners say of it.
+// The load of trees over sites, computed here from the plan alone, against what planners report.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -25,8 +25,8 @@ double seconds(double bits, std::uint64_t bits_per_s) {
   return bits / static_cast<double>(bits_per_s);
 }
 
-/// The sites of both ends of each edge between two sites, and the share of the blocks that crosses
-/// it: sums up, and results down.
+/// An edge between two sites, and the share of the blocks that crosses it: sums upwards and results
+/// downwards.
 struct Crossing {
   SiteId from = kNoSite;
   SiteId to = kNoSite;
@@ -50,7 +50,7 @@ std::vector<Crossing> crossings_of(const PlanRequest& request, const api::Plan& 
   return crossings;
 }
 
-/// The time of the link or site's access that takes longest. All edges are links of the network.
+/// The time of the busiest link or site's access. All edges must be links of the network.
 double busiest_s(const PlanRequest& request, const api::Plan& plan) {
   const Network& network = *request.network;
   std::map<std::pair<SiteId, SiteId>, double> of_link;
@@ -76,7 +76,7 @@ double busiest_s(const PlanRequest& request, const api::Plan& plan) {
   return busiest;
 }
 
-/// Sites of one to four hosts with fast accesses of their own, over links and accesses of sites.
+/// Draws sites with one to four hosts. Hosts have fast accesses; links and accesses of sites limit.
 PlanRequest draw_request(std::mt19937_64& random) {
   Network network = random_network(random, 3 + random() % 10, 1 + random() % 3);
   const std::size_t site_count = network.sites.size();
@@ -93,11 +93,11 @@ PlanRequest draw_request(std::mt19937_64& random) {
   return request_over(network, PlanKind::kPacked);
 }
 
-/// The least sums of 1/rate from each site to the root, over sites that send to each other.
+/// The least sum of 1/rate from each site to the root, over sites that send to each other.
 std::vector<double> least_costs(const Network& network, SiteId root) {
   std::vector<double> cost(network.sites.size(), std::numeric_limits<double>::infinity());
   cost[root] = 0;
-  for (std::size_t round = 0; round < cost.size(); ++round) {  // Bellman and Ford
+  for (std::size_t round = 0; round < cost.size(); ++round) {  // Bellman-Ford
     for (const Link& link : network.links)
       cost[link.from] =
           std::min(cost[link.from], cost[link.to] + 1 / static_cast<double>(link.bits_per_s));
@@ -160,10 +160,11 @@ TEST_CASE("the shares of a packing sum to one, and the weights of its plan follo
 TEST_CASE("packed goes round the slow links of a full mesh of a hundred sites") {
   std::mt19937_64 random(1);
   PlanRequest request = request_over(random_network(random, 100, 1), PlanKind::kPacked);
-  // With round trips, lower trees are chosen, as only so many rounds are open.
+  // With round trips the planner would choose lower trees, because the number of open rounds is
+  // limited.
   for (Link& link : request.network->links) link.rtt = {};
   const double bits = 8 * static_cast<double>(request.traffic.bytes);
-  // Trees that all carry alike reach 1.17.
+  // Trees with equal shares reach 1.17.
   CHECK(planned(request).prediction->time.to_seconds() <=
         1.12 * bits * packing_bound_s_per_bit(request).value());
 }

@@ -10,7 +10,7 @@ using namespace gradplane;
 
 namespace {
 
-/// Node i is member i. What validate() promises of a tree, said as plainly as can be.
+/// What validate() promises of a tree, in the simplest form. Node i is member i.
 bool is_tree(const api::Plan& plan, const api::Tree& tree) {
   const std::size_t count = plan.members.size();
   if (tree.root >= count || tree.parent[tree.root] != api::kNoNode) return false;
@@ -37,7 +37,7 @@ TEST_CASE("validate tells trees from everything else, for every way to connect f
   std::uint32_t valid_count = 0;
   std::uint32_t seen_count = 0;
   for (std::uint32_t count = 1; count <= 4; ++count) {
-    std::uint32_t shapes = 1;  // a parent for each: none, a member, or a stranger
+    std::uint32_t shapes = 1;  // each node's parent is no node, a member, or an unknown node
     for (std::uint32_t i = 0; i < count; ++i) shapes *= count + 2;
     for (std::uint32_t hosting = 1; hosting < (1u << count); ++hosting) {
       api::Plan plan;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Plans of a job that runs are exchanged: whatever the network does and whenever the nodes hear of
-// it, every round has one plan, and what comes back is the sum over all ranks.
+// The plan of a running job changes. Whatever the network does, and whenever nodes hear of the
+// change, every round has one plan and its results are the sums over all ranks.
 #include <random>
 
 #include "tests/support/catch.h"
@@ -14,8 +14,8 @@ using gradplane::testing::PlanFlip;
 
 namespace {
 
-constexpr std::uint16_t kHelpers = 2;  // nodes 0 and 1 have no ranks
-constexpr std::uint16_t kWorkers = 4;  // with one rank each, and the last with two
+constexpr std::uint16_t kHelpers = 2;  // nodes 0 and 1, which have no ranks
+constexpr std::uint16_t kWorkers = 4;  // nodes with one rank each; the last one has two
 constexpr std::uint16_t kNodes = kHelpers + kWorkers;
 
 std::vector<api::Member> members() {
@@ -49,7 +49,7 @@ bool is_in(const api::Tree& tree, const api::Plan& plan, std::size_t member) {
   return tree.root == plan.members[member].node || tree.parent[member] != api::kNoNode;
 }
 
-/// A node that is in no tree has no part in the job.
+/// Removes nodes that are in no tree, because they have no part in the job.
 void drop_idle_nodes(api::Plan& plan) {
   for (std::size_t m = plan.members.size(); m-- > 0;) {
     const auto member = static_cast<std::ptrdiff_t>(m);
@@ -60,7 +60,7 @@ void drop_idle_nodes(api::Plan& plan) {
   }
 }
 
-/// Takes a worker out that is no root.
+/// Removes a worker, unless it is a root.
 void take_out(api::Plan& plan, api::NodeId worker) {
   for (const api::Tree& tree : plan.trees) {
     if (tree.root == worker) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The network as it is configured and measured: how good the plans over it are, and what samples
-// that are wrong, old or few do to it.
+// The network as configured and measured: how good plans over it are, and how samples that are
+// wrong, old or few affect it.
 #include <algorithm>
 #include <random>
 #include <vector>
@@ -32,7 +32,7 @@ LinkSample sample_of(std::size_t from, std::size_t to, std::uint64_t bits_per_s,
   return sample;
 }
 
-/// What receivers know of every link, to `noise_percent`.
+/// Receivers' samples of every link, which are wrong by up to `noise_percent`.
 std::vector<LinkSample> samples_of(const Network& network, std::mt19937_64& random,
                                    std::uint64_t noise_percent) {
   std::vector<LinkSample> samples;
@@ -59,8 +59,8 @@ Network fold(const std::optional<Network>& configured, const std::vector<LinkSam
   return *measured;
 }
 
-/// What the plan over `believed` takes in the true network, over what the plan over the true one
-/// takes.
+/// The time of the plan over `believed` in the true network, relative to that of the plan over the
+/// true network.
 double regret(const Network& truth, const Network& believed) {
   const PlanRequest request = request_over(truth, PlanKind::kPacked);
   const PlannedTime best = planned(request);
@@ -89,7 +89,7 @@ std::uint64_t rate_between(const Network& network, std::size_t from, std::size_t
   return 0;
 }
 
-/// Three sites in a row, 100 Mbit/s each way.
+/// Three sites in a row, with 100 Mbit/s in each direction.
 Network chain() {
   Network network = sites(3);
   connect(network, 0, 1, 100 * kMbit, 100 * kMbit);
@@ -112,10 +112,10 @@ TEST_CASE("plans over what was measured are nearly as good as plans over the tru
   }
   INFO("measured " << measured.mean() << ", worst " << measured.worst << "; configured before "
                    << stale.mean());
-  // A link that is believed 10 % faster than it is takes 11 % longer than was planned.
+  // If a link is believed 10 % faster than it is, a plan takes 11 % longer than predicted.
   CHECK(measured.mean() < 1.09);
   CHECK(measured.worst < 1.2);
-  CHECK(stale.mean() > 1.5);  // else this test shows nothing
+  CHECK(stale.mean() > 1.5);  // otherwise this test would show nothing
 }
 
 TEST_CASE("the same over sparse networks with round trips, and with nothing configured") {
@@ -145,7 +145,7 @@ TEST_CASE("a sample counts as much as its confidence and its age say") {
   const Network network = chain();
   CHECK(rate_between(fold(network, {sample_of(0, 1, 25 * kMbit)}), 0, 1) == 25 * kMbit);
   CHECK(rate_between(fold(network, {sample_of(0, 1, 25 * kMbit)}), 1, 0) == 100 * kMbit);
-  // Half way between 100 and 25 on a scale of ratios.
+  // The geometric mean of 100 and 25.
   const LinkSample unsure = sample_of(0, 1, 25 * kMbit, false, 50);
   CHECK(rate_between(fold(network, {unsure}), 0, 1) / kMbit == 50);
   LinkSample old = sample_of(0, 1, 25 * kMbit);
@@ -164,7 +164,7 @@ TEST_CASE("a lower bound only raises") {
   const Network network = chain();
   CHECK(rate_between(fold(network, {sample_of(0, 1, 25 * kMbit, true)}), 0, 1) == 100 * kMbit);
   CHECK(rate_between(fold(network, {sample_of(0, 1, 250 * kMbit, true)}), 0, 1) == 250 * kMbit);
-  // Above what a train said of it, too.
+  // Also above an estimate from a train.
   CHECK(
       rate_between(fold(network, {sample_of(0, 1, 25 * kMbit), sample_of(0, 1, 40 * kMbit, true)}),
                    0, 1) == 40 * kMbit);
@@ -178,7 +178,7 @@ TEST_CASE("a sample over several links raises each, and lowers the most doubtful
   const Network lowered = fold(network, {sample_of(0, 2, 30 * kMbit), sample_of(0, 1, 90 * kMbit)});
   CHECK(rate_between(lowered, 0, 1) == 90 * kMbit);
   CHECK(rate_between(lowered, 1, 2) == 30 * kMbit);
-  // Both are known better than this.
+  // Both links are known with more confidence than this sample has.
   const Network known = fold(network, {sample_of(0, 2, 30 * kMbit, false, 50),
                                        sample_of(0, 1, 90 * kMbit), sample_of(1, 2, 90 * kMbit)});
   CHECK(rate_between(known, 1, 2) == 90 * kMbit);
@@ -195,13 +195,13 @@ TEST_CASE("shares of a link or of an access say nothing of what lies before") {
   std::vector<LinkSample> shares;
   for (const std::size_t from : {0, 3, 4, 5}) shares.push_back(sample_of(from, 2, 25 * kMbit));
   for (const Link& link : fold(network, shares).links) CHECK(link.bits_per_s == 100 * kMbit);
-  // Accesses of 100 Mbit/s, and no links: the same is no reason to make links.
+  // There are accesses of 100 Mbit/s and no links. Equal samples give no reason to add links.
   const Network accesses =
       network_of_accesses(std::vector<Access>(5, {100 * kMbit, 100 * kMbit, {}, 0}));
   std::vector<LinkSample> incast;
   for (std::size_t from = 1; from < 5; ++from) incast.push_back(sample_of(from, 0, 25 * kMbit));
   CHECK(fold(accesses, incast).links.empty());
-  // But one slow pair is.
+  // One slow pair gives a reason.
   incast.push_back(sample_of(1, 2, 10 * kMbit));
   const Network mesh = fold(accesses, incast);
   CHECK(mesh.links.size() == 20);
@@ -222,7 +222,7 @@ TEST_CASE("round trips and losses replace those of the file, without the accesse
   CHECK(measured.links[0].rtt == Duration::ms(10));
   CHECK(measured.links[0].loss_ppm == 5000);
   CHECK(measured.links[0].bits_per_s == 100 * kMbit);
-  // A far pair makes links of accesses.
+  // A pair with a long round trip turns accesses into links.
   const Network accesses =
       network_of_accesses(std::vector<Access>(3, {100 * kMbit, 100 * kMbit, {}, 0}));
   sample.bits_per_s = 50 * kMbit;

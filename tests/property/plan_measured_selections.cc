@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Selections that follow what their own exchanges show: they come to rest on a network that stays
-// as it is, near what somebody would choose who knows it, and leave no link slow for ever.
+// Selections that follow the measurements of their own exchanges. On a constant network they become
+// stable, close to the best choice, and no link stays slow for ever.
 #include <random>
 #include <vector>
 
@@ -16,11 +16,11 @@ using gradplane::testing::ExchangeLab;
 namespace {
 
 constexpr std::uint64_t kMbit = 1'000'000;
-/// Of measurements.
+/// The relative error of measurements.
 constexpr double kNoise = 0.08;
-/// Within so many redraws selections come to rest,
+/// Selections are stable after at most so many redraws.
 constexpr int kMostRedraws = 8;
-/// and stay for so many cycles.
+/// They then stay for so many cycles.
 constexpr int kCalmCycles = 30;
 
 std::uint64_t drawn_rate(std::mt19937_64& random, std::uint64_t spread) {
@@ -36,7 +36,7 @@ ExchangeLab drawn_lab(std::mt19937_64& random) {
   return {accesses, static_cast<std::uint32_t>(1 + random() % 500'000), freshness};
 }
 
-/// How often plans are made anew in so many cycles.
+/// The number of redraws in so many cycles.
 int redraws_in(ExchangeLab& lab, std::mt19937_64& random, int cycles) {
   int redraws = 0;
   for (int cycle = 0; cycle < cycles; ++cycle) {
@@ -46,7 +46,7 @@ int redraws_in(ExchangeLab& lab, std::mt19937_64& random, int cycles) {
   return redraws;
 }
 
-/// Over the best selections, when those of the lab have come to rest.
+/// The time with stable selections, relative to the best selections.
 double settled(ExchangeLab& lab, std::mt19937_64& random) {
   const int first = redraws_in(lab, random, 2 * kMostRedraws);
   INFO(first << " redraws before");
@@ -85,7 +85,8 @@ TEST_CASE("selections come to rest near the best ones, whatever the accesses are
   SUCCEED();
 }
 
-/// Nothing spares an uplink its least receivers, so it is a downlink.
+/// A slow access is avoided only as a downlink, because every uplink needs the least number of
+/// receivers.
 TEST_CASE("an access that becomes slow is spared, and one that recovers is used again") {
   Over slow;
   Over again;
@@ -106,5 +107,5 @@ TEST_CASE("an access that becomes slow is spared, and one that recovers is used 
                      << "; recovered " << again.mean() << ", worst " << again.worst);
   CHECK(slow.mean() < 1.1);
   CHECK(again.mean() < 1.15);
-  CHECK(left.mean() > 1.2);  // else this test shows nothing
+  CHECK(left.mean() > 1.2);  // otherwise this test would show nothing
 }

@@ -38,7 +38,7 @@ double bound_s(const PlanRequest& request) {
   return bound.value() * bits_of(request);
 }
 
-/// Both directions of each pair of sites with a link: a tree loads both alike.
+/// The slower direction of each pair of sites with a link, because a tree loads both equally.
 std::map<std::pair<SiteId, SiteId>, double> pairs_of(const Network& network) {
   std::map<std::pair<SiteId, SiteId>, double> pairs;
   for (const Link& link : network.links) {
@@ -49,7 +49,7 @@ std::map<std::pair<SiteId, SiteId>, double> pairs_of(const Network& network) {
   return pairs;
 }
 
-/// Tutte and Nash-Williams: the least of crossing capacity / (parts - 1) over all partitions.
+/// Tutte and Nash-Williams: the minimum of crossing capacity / (parts - 1) over all partitions.
 double partition_bound_s(const PlanRequest& request) {
   const auto pairs = pairs_of(*request.network);
   const std::size_t count = request.network->sites.size();
@@ -71,7 +71,7 @@ double partition_bound_s(const PlanRequest& request) {
   return bits_of(request) / rate;
 }
 
-/// The best shares of all spanning trees that there are.
+/// The time with the best shares of all spanning trees.
 double exhaustive_s(const PlanRequest& request) {
   const auto pairs = pairs_of(*request.network);
   const std::vector<std::pair<std::pair<SiteId, SiteId>, double>> edges(pairs.begin(), pairs.end());
@@ -95,7 +95,7 @@ double exhaustive_s(const PlanRequest& request) {
   return min_max_shares(trees, edges.size()).s_per_bit * bits_of(request);
 }
 
-/// Edges of a tree that leave a site, by tree.
+/// By tree: the number of edges that leave a site.
 std::vector<std::size_t> copies_between_sites(const PlanRequest& request, const api::Plan& plan) {
   std::vector<std::size_t> copies;
   for (const api::Tree& tree : plan.trees) {
@@ -129,7 +129,7 @@ struct Mean {
 }  // namespace
 
 TEST_CASE("trees over NetStorm's network take the times that were calculated for it") {
-  // The calculation had 200 other draws of the same rates. The means of two such samples differ by
+  // The calculation used 200 other draws of the same rates. The means of two such samples differ by
   // 3 %, and all of its times are 5 % above these, as if its megabit had 2^20 bits.
   std::mt19937_64 random(1);
   Mean best_root, fapt, packed, bound, stale_fapt, stale_packed;
@@ -149,7 +149,7 @@ TEST_CASE("trees over NetStorm's network take the times that were calculated for
     packed.add(transfer_s(request));
     bound.add(bound_s(request));
     worst = std::max(worst, transfer_s(request) / partition_bound_s(request));
-    if (before.network) {  // a plan for the rates of the draw before
+    if (before.network) {  // a plan for the rates of the previous draw
       stale_packed.add(predict(*request.network, planned(before).plan, request.traffic)
                            .value()
                            .transfer.to_seconds());
@@ -164,7 +164,7 @@ TEST_CASE("trees over NetStorm's network take the times that were calculated for
   CHECK(best_root.value() == Approx(57.0).epsilon(kSamples));
   CHECK(fapt.value() == Approx(50.1).epsilon(kSamples));
   CHECK(bound.value() == Approx(27.4).epsilon(kSamples));
-  CHECK(packed.value() < 28.2);  // mTree's greedy choice
+  CHECK(packed.value() < 28.2);  // the greedy choice of mTree
   CHECK(stale_packed.value() == Approx(65.0).epsilon(0.15));
   CHECK(stale_fapt.value() == Approx(64.0).epsilon(0.15));
   CHECK(worst < 1.05);
@@ -184,7 +184,7 @@ TEST_CASE(
     const double bound = bound_s(request);
     REQUIRE(bound <= exact * (1 + 1e-9));
     REQUIRE(bound >= exact * 0.9);
-    // Lower trees may be chosen for their latency, so only the time as a whole is compared.
+    // Lower trees may be chosen for their latency, so only the total time is compared.
     const PlannedTime plan = planned(request);
     REQUIRE(plan.prediction->transfer.to_seconds() >= exact * 0.998);
     REQUIRE(plan.prediction->time.to_seconds() <= exact * 1.06 + 0.35);
@@ -246,7 +246,7 @@ TEST_CASE("one copy leaves a site of several hosts, and every planner gives tree
       node.access.up_bits_per_s = uniform(random, 1, 10) * 1000 * kMbit;
     PlanRequest request = request_over(network, PlanKind::kPacked);
     for (std::size_t n = site_count; n < network.nodes.size(); ++n) {
-      if (random() % 4 != 0) continue;  // without ranks, but may sum
+      if (random() % 4 != 0) continue;  // some nodes have no ranks but may sum
       request.members[n].ranks.clear();
       request.summing.push_back(static_cast<api::NodeId>(n));
     }

@@ -20,7 +20,7 @@ std::uint32_t below(std::mt19937_64& random, std::size_t bound) {
   return static_cast<std::uint32_t>(random() % bound);
 }
 
-/// A cluster of any size and shape that can hold a job.
+/// A cluster of any size and shape that can run a job.
 PlanRequest random_request(std::mt19937_64& random) {
   std::vector<api::NodeId> nodes(kMaxNodes);
   std::iota(nodes.begin(), nodes.end(), api::NodeId{0});
@@ -139,7 +139,7 @@ TEST_CASE(
           break;
       }
     }
-    (void)validate(plan).ok();  // must end, within the sanitizers' rules
+    (void)validate(plan).ok();  // must end, without an error of the sanitizers
     plan.trees[0].parent.assign(plan.members.size(), static_cast<api::NodeId>(kMaxNodes));
     REQUIRE_FALSE(validate(plan).ok());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Whom the updates of a round go to: against all selections there are, against what is published,
+// The receivers of a round's updates: against all possible selections, against published figures,
 // and over many rounds.
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kUpdateBytes = 1'000'000;
 
-/// Links as the paper draws them: `mean` x (1 + spread x u), with u uniform from -1 to 1.
+/// Links drawn as in the paper: `mean` x (1 + spread x u), with u uniform from -1 to 1.
 std::vector<RankCapacity> drawn(std::size_t ranks, double spread, std::mt19937_64& random) {
   std::uniform_real_distribution<double> u(-1, 1);
   constexpr double kMean = 40e9;
@@ -80,7 +80,7 @@ struct Best {
   std::size_t pairs = 0;
 };
 
-/// The least time, and the most pairs of that time, of all selections.
+/// Over all selections: the least time, and the most pairs with that time.
 Best best_of_all(const SelectionRequest& request, const Meetings& meetings) {
   const std::size_t ranks = request.ranks.size();
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
@@ -106,7 +106,7 @@ Best best_of_all(const SelectionRequest& request, const Meetings& meetings) {
   return best.value();
 }
 
-/// Meetings of some rounds with random receivers.
+/// Meetings after some rounds with random receivers.
 Meetings drawn_meetings(std::size_t ranks, std::uint32_t rounds, std::mt19937_64& random) {
   Meetings meetings(ranks);
   SelectionRequest request{.ranks = drawn(ranks, 0, random),
@@ -119,11 +119,11 @@ Meetings drawn_meetings(std::size_t ranks, std::uint32_t rounds, std::mt19937_64
 }
 
 struct Mean {
-  double seconds = 0;  // over receivers x ranks x update / all downlinks
-  double scale = 0;    // receivers of an update over request.receivers
+  double seconds = 0;  // relative to receivers x ranks x update / all downlinks
+  double scale = 0;    // mean receivers of an update, relative to request.receivers
 };
 
-/// Over 40 networks without any pair that freshness demands.
+/// Means over 40 networks in which freshness demands no pair.
 template <typename Select>
 Mean mean_of(std::size_t ranks, double spread, Replication replication, const Select& select) {
   constexpr int kNetworks = 40;
@@ -189,7 +189,7 @@ TEST_CASE("selections take what is published for them") {
     std::size_t ranks;
     double random, network, sender, scale;
   };
-  constexpr double kSpread = 0.25;  // reproduces the figures; the paper says 0.5
+  constexpr double kSpread = 0.25;  // this reproduces the figures; the paper says 0.5
   for (const Row& row : {Row{50, 1.67, 1.03, 1.33, 1.27}, Row{100, 1.71, 1.02, 1.32, 1.29},
                          Row{200, 1.59, 1.01, 1.33, 1.31}}) {
     CAPTURE(row.ranks);

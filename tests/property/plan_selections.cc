@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The selections of plans: over one cycle of them, for random members and links.
+// The selections of plans over one cycle, for random members and links.
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -40,7 +40,7 @@ PlanRequest drawn_request(std::mt19937_64& random) {
   return request;
 }
 
-/// The least number of receivers whose share of `others` is not below the one wanted.
+/// The least number of receivers that is at least the wanted share of `others`.
 std::size_t least_of(std::uint32_t receivers_ppm, std::size_t others) {
   std::size_t least = 0;
   while (least * 1'000'000 < others * receivers_ppm) ++least;

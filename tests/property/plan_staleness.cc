@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Receivers selected one update after the other: what holds of a single selection, and of trainings
-// with losses and deaths.
+// Receivers that are selected one update after the other: properties of single selections, and of
+// trainings with losses and deaths.
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kUpdateBytes = 1'000'000;
 
-/// A moment of a training: who multicasts to whom, and how far that is.
+/// A moment in a training: the multicasts in progress, and what each has sent.
 struct Moment {
   OnlineRequest request;
   std::vector<Multicast> multicasts;
@@ -96,7 +96,7 @@ void check_receivers(const Moment& moment, const std::vector<OnlineSelection>& m
   }
 }
 
-/// How full links are if each multicast is sent at the rate that its time needs: 1 is full.
+/// The load of links if each multicast is sent at the rate that its time needs; 1 is full.
 class Load {
  public:
   Load(const Moment& moment, const std::vector<OnlineSelection>& made)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What trainings under bounded staleness reach, against what is published.
+// Figures of trainings under bounded staleness, against published ones.
 #include "tests/property/staleness_figures.h"
 #include "tests/support/catch.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Somebody on the way sends packets on to nodes that they are not for.
+// An attacker on the path sends packets to nodes that are not their receivers.
 #include "tests/support/catch.h"
 #include "tests/support/core_cluster.h"
 #include "tests/support/two_workers.h"
@@ -15,7 +15,7 @@ constexpr std::uint32_t kBlocks = 3;
 constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
 constexpr wire::Key kKey{std::byte{7}};
 
-/// Node 0 is the root of a star; nodes 1 and 2 have one rank each.
+/// Node 0 is the root of a star. Nodes 1 and 2 have one rank each.
 job::JobConfig star_config(std::uint16_t self) {
   job::JobConfig config = testing::two_workers(self, kBlocks);
   config.authenticate = true;
@@ -44,7 +44,7 @@ TEST_CASE("an ack of one child's blocks says nothing to another child") {
   REQUIRE(a.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   REQUIRE(b.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   for (const Sent& push : a.drain(kStart)) root.deliver(1, push.bytes, kStart);
-  REQUIRE(b.drain(kStart).size() == kBlocks);  // and all of them are lost
+  REQUIRE(b.drain(kStart).size() == kBlocks);  // all of them are lost
   const std::vector<Sent> acks = root.drain(kStart);
   REQUIRE(acks.size() == 1);
   REQUIRE(acks[0].to == 1);

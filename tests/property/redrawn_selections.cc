@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Whole daemons whose ranks exchange updates while the access of one of them becomes slow: what
-// engines measure leads to other selections, and on a network that stays as it is to none. The
-// cases with -s show the times.
+// Whole daemons whose ranks exchange updates while one rank's access becomes slow. Selections must
+// follow the engines' measurements, and must not change on a constant network. Run the cases with
+// -s to see the times.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -22,9 +22,9 @@ constexpr std::uint16_t kNodes = 8;
 constexpr std::uint32_t kFreshness = 4;
 constexpr std::uint64_t kFast = 20 * kMbit;
 constexpr std::uint64_t kSlow = 4 * kMbit;
-/// It is slow from the beginning, so the others have room for more than they need.
+/// This node's access is slow from the beginning, so the others have spare capacity.
 constexpr api::NodeId kSlowNode = 2;
-/// It becomes as slow.
+/// This node's access becomes as slow.
 constexpr api::NodeId kChanged = 5;
 constexpr std::uint32_t kRoundsOfStep = 1;
 constexpr std::size_t kRoundBytes = 64 << 10;
@@ -56,7 +56,7 @@ config::Config config_of(const RedrawnScenario& s) {
   return c;
 }
 
-/// So many steps. Without a change, the network is as the file says.
+/// `steps` steps. Without a change, the network is as configured.
 RedrawnScenario scenario_of(std::uint32_t steps, std::optional<Duration> change_at) {
   RedrawnScenario s;
   s.base.seed = 1;
@@ -106,7 +106,7 @@ api::Plan first_plan(const RedrawnScenario& s) {
   return plan.value();
 }
 
-/// The mean time of a step of the last so many.
+/// The mean time of a step, over the last `steps` steps.
 double step_s(const RedrawnOutcome& outcome, std::uint32_t steps) {
   const auto& ends = outcome.round_ends;
   const std::size_t first = ends.size() - std::size_t{steps} * kRoundsOfStep;
@@ -143,7 +143,7 @@ TEST_CASE("selections spare an access that becomes slow, and exchanges take less
   CHECK(step_s(redrawn, kLast) < 0.6 * step_s(fixed, kLast));
   const std::size_t before = updates_of(first_plan(s), kChanged);
   CHECK(updates_of(redrawn.switches.back().plan, kChanged) * 2 < before);
-  // And then it stays.
+  // The last plan stays for at least 15 s.
   CHECK(redrawn.switches.back().decided_at + Duration::seconds(15) < redrawn.ended);
 }
 
@@ -162,7 +162,7 @@ api::BucketBounds bucket_of(std::uint16_t id) {
 
 }  // namespace
 
-/// Under bounded staleness a switch waits until the streams of the plan before have ended.
+/// Under bounded staleness, a change of plans waits until the streams of the old plan have ended.
 TEST_CASE("selections follow the network under bounded staleness, too") {
   constexpr std::uint32_t kSteps = 150;
   RedrawnScenario s = scenario_of(kSteps, Duration::seconds(6));

@@ -17,14 +17,14 @@ using namespace gradplane::reduce;
 
 namespace {
 
-/// More than two turns of the longest loop (four vectors of 16 elements), and every remainder.
+/// More than two passes of the longest loop (four vectors of 16 elements), with every remainder.
 constexpr std::size_t kMaxCount = 150;
 constexpr std::size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xa5};
 
 using Bytes = std::vector<std::byte>;
 
-/// Random bits, and now and then a special value in every width: zeros, infinities, quiet and
+/// Random bits. Sometimes there is a special value of some width: zeros, infinities, quiet and
 /// signalling NaNs, subnormals, the largest numbers, and ties of the conversion to half precision.
 void fill(Bytes& bytes, std::size_t element_size, std::mt19937_64& random) {
   static constexpr std::uint16_t kHalves[] = {0x0000, 0x8000, 0x7c00, 0xfc00, 0x7c01, 0x7e00,
@@ -49,7 +49,7 @@ void fill(Bytes& bytes, std::size_t element_size, std::mt19937_64& random) {
   }
 }
 
-/// Memory at a chosen misalignment with guards around it, so that a stray write is seen.
+/// Memory at a chosen misalignment, with guard bytes around it that show stray writes.
 class Guarded {
  public:
   Guarded(const Bytes& content, std::size_t shift_bytes)
@@ -80,7 +80,7 @@ class Guarded {
 
 enum class Operation { kSet, kAccumulate, kAdd, kFinish };
 
-/// What an operation reads. All of it lies at misaligned addresses.
+/// The inputs of an operation. All are at misaligned addresses.
 struct Input {
   Bytes accumulator;
   Bytes wire;
@@ -89,7 +89,8 @@ struct Input {
   std::size_t shift_bytes = 0;
 };
 
-/// All memory after an operation. REQUIREs that nothing around it has changed.
+/// Runs an operation, and returns all memory that it may write. REQUIREs that guards have not
+/// changed.
 Bytes run(const Kernels& kernels, Operation operation, const Input& in) {
   Guarded accumulator(in.accumulator, in.shift_bytes);
   Guarded wire(in.wire, in.shift_bytes * 3 % 64);
@@ -117,7 +118,7 @@ Bytes run(const Kernels& kernels, Operation operation, const Input& in) {
   return all;
 }
 
-/// Calls `check` with inputs of any bits for a type, of each length and at several misalignments.
+/// Calls `check` with random inputs for a type, of each length and at several misalignments.
 template <typename Check>
 void for_inputs(std::size_t accumulator_size, std::size_t wire_size, std::size_t header,
                 std::mt19937_64& random, const Check& check) {
@@ -152,14 +153,14 @@ void check_element_types(const Variant& variant) {
   }
 }
 
-/// FNV-1a.
+/// Adds bytes to an FNV-1a hash.
 void digest(std::uint64_t& hash, const Bytes& bytes) {
   for (const std::byte b : bytes) {
     hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001b3;
   }
 }
 
-/// But for finish(), which not every block may go through.
+/// Checks all operations but finish(), which must not get some blocks.
 void check_wire_types(const Variant& variant) {
   std::mt19937_64 random(0xb10c);
   for (const WireType type : kWireTypes) {
@@ -187,7 +188,8 @@ TEST_CASE("every variant gives the bits of the scalar reference for wire types")
   for (const Variant* variant : supported_variants()) check_wire_types(*variant);
 }
 
-// Nodes of one job may have different processors. tests/property/reduce_aarch64 asks another one.
+// Nodes of one job may have different processors. tests/property/reduce_aarch64 runs this on
+// another one.
 TEST_CASE("every processor gives the bits that these digests were made of") {
   std::mt19937_64 random(0xd16e57);
   std::uint64_t elements = 0xcbf29ce484222325;
@@ -215,7 +217,7 @@ TEST_CASE("every processor gives the bits that these digests were made of") {
   CHECK(others == 0xc623b8c6c062ca1b);
   std::uint64_t int8 = 0xcbf29ce484222325;
   for_inputs(sizeof(float), 1, kScaleBytes, random, [&](Input in) {
-    // No packet has a scale that is not finite.
+    // Packets never have a scale that is not finite.
     for (Bytes* block : {&in.wire, &in.more}) (*block)[kScaleBytes - 1] &= std::byte{0x3f};
     const Kernels& kernels = kernels_for(WireType::kInt8);
     for (const Operation operation : {Operation::kSet, Operation::kAccumulate, Operation::kAdd}) {
@@ -235,8 +237,8 @@ TEST_CASE("every variant rounds alike whatever a wire type can hold") {
       for (int trial = 0; trial < 6000; ++trial) {
         const std::size_t count = random() % kMaxCount;
         Bytes values(count * sizeof(float));
-        // Blocks of one size of numbers, halves of their last place among them, and now and then
-        // any bits at all.
+        // All values of a block have about the same size, and some are ties in their last place.
+        // Sometimes the bits are random.
         const int exponent = static_cast<int>(random() % 250) - 140;
         for (std::size_t i = 0; i < count; ++i) {
           const auto whole = static_cast<double>(static_cast<std::int64_t>(random() % 1025) - 512);
@@ -276,7 +278,7 @@ TEST_CASE("every half and bfloat pattern widens alike in every variant") {
 
 TEST_CASE("fp32 patterns narrow alike in every variant") {
   std::mt19937_64 random(7);
-  // All exponents and signs, with mantissas around the ties of both half types.
+  // All exponents and signs, with mantissas near the ties of both half types.
   std::vector<std::uint32_t> patterns;
   for (std::uint32_t top = 0; top < 0x200; ++top) {
     for (const std::uint32_t unit : {0x1000u, 0x2000u, 0x8000u, 0x10000u, 0x400000u}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Which of several waiting rounds goes first, over whole engines in virtual time.
+// Which of several waiting rounds is sent first, with whole engines in virtual time.
 
 #include "tests/property/seeds.h"
 #include "tests/sim/shared_cluster.h"
@@ -19,7 +19,7 @@ struct Times {
   double first_layers_ms = 0;  // from the start of an iteration to the sum of its last bucket
 };
 
-/// Means over the iterations of a job whose buckets take twice as long to send as to compute.
+/// Mean times of a job's iterations. Its buckets take twice as long to send as to compute.
 Times times_of(bool forward, double skew, double loss, bool grants) {
   SharedScenario s;
   s.link.bits_per_second = 200'000'000;
@@ -30,7 +30,7 @@ Times times_of(bool forward, double skew, double loss, bool grants) {
   s.grants = grants;
   SharedJob job;
   job.buckets = kBuckets;
-  job.elements = 32 << 10;  // 128 KiB: 4 workers need 22 ms
+  job.elements = 32 << 10;  // 128 KiB, for which 4 workers need 22 ms
   job.bucket_gap = Duration::ms(11);
   job.compute = Duration::ms(20);
   job.skew = skew;
@@ -59,8 +59,8 @@ TEST_CASE("what the next forward pass needs comes first") {
         const Times forward = times_of(true, skew, loss, grants);
         CHECK(usual.first_layers_ms > 0.95 * usual.iteration_ms);
         CHECK(forward.first_layers_ms < 0.75 * usual.first_layers_ms);
-        // Ranks that are not in step have different rounds under way, and what can be summed waits
-        // for what another rank puts off.
+        // If ranks are not in step, they have different rounds in flight. A round then waits for a
+        // rank that sends another one first.
         CHECK(forward.iteration_ms < (skew > 0 ? 1.25 : 1.02) * usual.iteration_ms);
       }
     }

@@ -10,30 +10,30 @@
 
 namespace gradplane::testing {
 
-/// Sanitizers make a simulation ten to twenty times slower, and judge memory: whoever counts what
-/// simulations have shown runs all of them without.
+/// Sanitizers make a simulation ten to twenty times slower, and check memory. Tests that count what
+/// all simulations together have shown run them without sanitizers.
 #ifdef __SANITIZE_ADDRESS__
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
 
-/// The seeds that a property runs: GRADPLANE_SEED=<seed> runs that one alone, and
-/// GRADPLANE_SEEDS=<count> as many as it says, from 0 on.
+/// The seeds that a property test runs. GRADPLANE_SEED=<seed> runs only that one, and
+/// GRADPLANE_SEEDS=<count> runs so many from 0 on.
 struct Seeds {
   explicit Seeds(std::uint64_t default_count)
       : alone(std::getenv("GRADPLANE_SEED") != nullptr),
         first(number("GRADPLANE_SEED", 0)),
         count(alone ? 1 : number("GRADPLANE_SEEDS", default_count)) {}
 
-  /// Of simulations: under sanitizers a tenth.
+  /// The seeds for simulations: a tenth of them under sanitizers.
   static Seeds of_simulations(std::uint64_t default_count) {
     Seeds seeds(kSanitized ? (default_count + 9) / 10 : default_count);
     seeds.is_whole = !kSanitized && seeds.count >= default_count;
     return seeds;
   }
 
-  /// Calls `check(seed)` for each of them. A failure of `test`, a file's name, prints its seed.
+  /// Calls `check(seed)` for each seed. A failure in `test`, a file's name, prints the seed.
   template <typename Check>
   void each(const std::string& test, Check check) const {
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -50,7 +50,7 @@ struct Seeds {
   bool alone;
   std::uint64_t first;
   std::uint64_t count;
-  bool is_whole = true;  // as many as the test has by default
+  bool is_whole = true;  // at least the test's default number of seeds
 };
 
 }  // namespace gradplane::testing

@@ -17,7 +17,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/switch_log.h"
 
-/// What a cluster of tests/property/session_network.h is made of.
+/// The parts of a cluster of tests/property/session_network.h.
 namespace gradplane::session::testing {
 
 struct Faults {
@@ -38,7 +38,7 @@ struct Flight {
   }
 };
 
-/// What one rank was told.
+/// What one rank has been told.
 struct RankLog {
   api::NodeId node = api::kNoNode;
   std::uint16_t rank = 0;
@@ -73,25 +73,25 @@ struct RankLog {
   }
 };
 
-/// What a job's poll loop knows of rounds and plans. Rounds are opened in order; the last round of
-/// a plan ends when the next one is opened.
+/// The rounds and plans of a job's poll loop. Rounds open in order. The last round of a plan ends
+/// when the next round opens.
 struct Rounds {
-  std::uint32_t next = 0;   // to be opened
-  std::uint32_t epoch = 0;  // of the plan in force before `activation_round`
+  std::uint32_t next = 0;   // the next round to open
+  std::uint32_t epoch = 0;  // epoch of the plan in force before `activation_round`
   std::optional<std::uint32_t> horizon;
-  std::uint32_t prepared = 0;  // epoch, or 0
+  std::uint32_t prepared = 0;  // epoch of the prepared plan, or 0
   std::uint32_t later = 0;     // epoch from `activation_round` on, or 0
   std::uint32_t activation_round = 0;
-  bool has_ranks = false;       // or it hears of rounds only as far as others send it blocks
-  bool has_part = true;         // in the newest plan
-  std::uint32_t unheard = 0;    // epoch that may have ended without this node hearing of it, or 0
-  std::set<api::NodeId> hosts;  // of the newest plan
+  bool has_ranks = false;     // otherwise it learns of rounds only when other nodes send it blocks
+  bool has_part = true;       // it is a member of the newest plan
+  std::uint32_t unheard = 0;  // epoch that may have ended without this node's knowledge, or 0
+  std::set<api::NodeId> hosts;       // of the newest plan
   std::set<api::NodeId> next_hosts;  // of the prepared plan
-  std::uint32_t held_by = 0;  // epoch that must have ended at all ranks before rounds go on, or 0
+  std::uint32_t held_by = 0;  // epoch that must end at all ranks before further rounds open, or 0
 
-  /// Opens up to `count` rounds, as far as it may. A round has one plan, whichever node opens it.
-  /// Returns the epoch whose last round has ended by that, or 0. A node without ranks never knows
-  /// whether that was the last one.
+  /// Opens up to `count` rounds, if it may. A round must have the same plan on all nodes. Returns
+  /// the epoch of a plan whose last round has ended, or 0. A node without ranks never knows whether
+  /// a round was the last one.
   std::uint32_t open(std::uint32_t count, std::map<std::uint32_t, std::uint32_t>& epoch_of_round) {
     std::uint32_t ended = 0;
     for (std::uint32_t i = 0; i < count && epoch != 0; ++i) {
@@ -112,7 +112,7 @@ struct Rounds {
   void commit(std::uint32_t activation) {
     horizon.reset();
     const std::uint32_t committed = std::exchange(prepared, 0);
-    if (epoch == 0) {  // it joins
+    if (epoch == 0) {  // the node joins
       epoch = committed;
       next = activation;
       return;
@@ -125,9 +125,9 @@ struct Rounds {
     if (!all_stay && has_ranks) held_by = epoch;
   }
 
-  /// Nothing more of the older plan comes: its epoch.
+  /// Ends the older plan, because nothing more of it comes. Returns its epoch.
   std::uint32_t end_older() {
-    if (later != 0) {  // it has heard of none of the last rounds
+    if (later != 0) {  // the node has not heard of any of the last rounds
       unheard = std::exchange(epoch, has_part ? later : 0);
       next = activation_round;
       later = 0;
@@ -143,16 +143,16 @@ inline std::set<api::NodeId> hosts_of(const api::Plan& plan) {
   return hosts;
 }
 
-/// What an engine says to PreparePlan.
+/// An engine's answer to PreparePlan.
 enum class Readiness { kReady, kRefuses, kSilent };
 
-/// A plan that a planner works on.
+/// A plan that a planner is making.
 struct Order {
   Instant done_at;
   MakePlan order;
 };
 
-/// One host: its manager while it lives, and what its engine was told to hold.
+/// One host: its manager while it runs, and what its engine has been given.
 struct Host {
   std::unique_ptr<SessionManager> manager;
   std::map<std::uint32_t, InstallJob> installed;  // by job id
@@ -180,7 +180,7 @@ struct Host {
 
   void prepare(api::NodeId self, const PreparePlan& order, std::uint32_t margin, Instant now) {
     Rounds& own = rounds.at(order.job_id);
-    // No more than two plans at a time.
+    // There are at most two plans at a time.
     REQUIRE(own.prepared == 0);
     REQUIRE(own.later == 0);
     REQUIRE(own.unheard == 0);
@@ -199,7 +199,7 @@ struct Host {
   }
 };
 
-/// Each rank that the host believes to wait does wait there.
+/// Whether each rank that the host counts as waiting does wait there.
 inline bool waits_with_ranks(const Host& host, const std::map<RankHandle, RankLog>& ranks) {
   const auto waits = [&ranks](const JobView& job, const RankView& rank) {
     return std::any_of(ranks.begin(), ranks.end(), [&](const auto& entry) {
@@ -217,7 +217,7 @@ inline bool waits_with_ranks(const Host& host, const std::map<RankHandle, RankLo
   return true;
 }
 
-/// The plan is one that all of its members, which are so many, have installed.
+/// Checks that exactly the plan's members, which are `nodes`, have installed it.
 inline void check_installed(const std::vector<std::byte>& plan_bytes, std::size_t nodes,
                             const std::set<api::NodeId>& installed) {
   const auto plan = decode_plan(plan_bytes);
@@ -226,7 +226,7 @@ inline void check_installed(const std::vector<std::byte>& plan_bytes, std::size_
   for (const api::Member& member : plan.value().members) REQUIRE(installed.contains(member.node));
 }
 
-/// Which plans were redraws, as the coordinator says in its log, and which came into force.
+/// Which plans are redraws, from the coordinator's log, and which of them came into force.
 struct Redrawn {
   std::set<std::uint32_t> epochs;
   std::set<std::uint32_t> committed;
@@ -240,7 +240,7 @@ struct Redrawn {
   }
 };
 
-/// One table for each bucket of an epoch, whoever installs it.
+/// Checks that all nodes install the same table for each bucket of an epoch.
 struct InstalledTables {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> said;
 
@@ -253,8 +253,8 @@ struct InstalledTables {
   }
 };
 
-/// A bound for every tensor that anybody can tell: a function of its name and of how many buckets
-/// are known.
+/// A test's bounds, which every node can compute: a function of a tensor's name and the number of
+/// known buckets.
 inline ResolvedBounds resolve_for_test(const std::vector<api::BucketBounds>& tables) {
   ResolvedBounds resolved{tables, 0.125F, "test"};
   for (api::BucketBounds& table : resolved.tables) {
@@ -267,8 +267,8 @@ inline ResolvedBounds resolve_for_test(const std::vector<api::BucketBounds>& tab
   return resolved;
 }
 
-/// Every training node roots a share; `aggregator` (kNoNode: none) roots one more. An operator's
-/// choice names the roots instead: all, or of a star the first.
+/// A planner in which every training node is the root of a share, and `aggregator` of one more
+/// (kNoNode: none). The roots of an operator's choice replace these; a star uses the first one.
 inline Planner sharded_planner(api::NodeId aggregator = api::kNoNode) {
   return [aggregator](const PlanInput& input) -> Result<PlanOffer> {
     api::Plan plan;

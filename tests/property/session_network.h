@@ -20,7 +20,7 @@
 #include "tests/property/session_hosts.h"
 #include "tests/support/catch.h"
 
-/// A cluster of SessionManagers in virtual time over a network with faults, all from one seed.
+/// A cluster of SessionManagers in virtual time over a network with faults that a seed draws.
 namespace gradplane::session::testing {
 
 class Cluster {
@@ -63,7 +63,7 @@ class Cluster {
       if (log.node == node) log.state = RankLog::State::kFailed, log.reason = "crashed";
   }
 
-  /// The handle, or 0 when the attach was refused at once (`refusal` says why).
+  /// Returns the handle, or 0 if the attach was refused at once; `refusal` says why.
   RankHandle attach(api::NodeId node, std::uint16_t rank, std::uint32_t world_size,
                     const protocol::JobKey& key, std::uint32_t user = kRootUser) {
     const RankHandle handle = ++last_handle_;
@@ -78,7 +78,7 @@ class Cluster {
     return 0;
   }
 
-  /// `keep_memory`: a process of the rank's user still has its memory.
+  /// `keep_memory`: a process of the rank's user still maps its memory.
   void detach(RankHandle handle, bool clean, bool keep_memory = false) {
     const api::NodeId node = ranks.at(handle).node;
     if (!hosts[node].manager) return;
@@ -88,7 +88,7 @@ class Cluster {
     ranks.erase(handle);
   }
 
-  /// `tensors` of 10 elements, with names of this length.
+  /// Describes `tensors` tensors of 10 elements, with names of this length.
   void describe(RankHandle handle, std::uint32_t bucket, std::size_t tensors,
                 std::size_t name_bytes = 12) {
     api::BucketBounds table{bucket, ElementType::kFloat32, 0, {}};
@@ -103,7 +103,7 @@ class Cluster {
     take_actions(node);
   }
 
-  /// An operator's question; 0: refused at once.
+  /// An operator asks for another plan. 0: the request was refused at once.
   AskerHandle replan(api::NodeId node, std::uint32_t job_id, const PlanChoice& choice) {
     const AskerHandle asker = ++last_handle_;
     const Status status = hosts[node].manager->replan(asker, job_id, choice, now);
@@ -113,18 +113,18 @@ class Cluster {
     return status.ok() ? asker : 0;
   }
 
-  /// What the engine of a node has measured.
+  /// Gives a node the measurements of its engine.
   void measure(api::NodeId node, const std::vector<protocol::LinkSample>& samples) {
     if (!hosts[node].manager) return;
     hosts[node].manager->on_links(samples, now);
     take_actions(node);
   }
 
-  /// Opens up to `count` rounds of each job on a node, as far as it may. Each round has one plan,
-  /// whichever node opens it.
+  /// Opens up to `count` rounds of each job on a node, if it may. A round must have the same plan
+  /// on all nodes.
   void open_rounds(api::NodeId node, std::uint32_t count) {
     if (!hosts[node].manager) return;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> ended;  // job, epoch
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ended;  // pairs of job and epoch
     for (auto& [id, rounds] : hosts[node].rounds) {
       const std::uint32_t first_epoch = hosts[node].installed.at(id).first_epoch;
       if (const std::uint32_t epoch = rounds.open(count, epoch_of_round[first_epoch]))
@@ -134,11 +134,11 @@ class Cluster {
     take_actions(node);
   }
 
-  /// Lets virtual time pass, or stops earlier when `done`.
+  /// Runs for a time, or until `done`.
   bool run(
       Duration span, const std::function<bool()>& done = [] { return false; }) {
     const Instant end = now + span;
-    // Between two runs a test may have done anything to a manager.
+    // Between two runs a test may have changed any manager.
     deadlines_.assign(hosts.size(), std::nullopt);
     while (!done()) {
       const Instant next = next_event();
@@ -152,7 +152,7 @@ class Cluster {
     return true;
   }
 
-  /// Plans that were made because the network had changed, and came into force.
+  /// The number of redraws that came into force.
   std::size_t redraws() const { return redrawn_.count(); }
 
   bool all_ranks(RankLog::State state) const {
@@ -161,7 +161,7 @@ class Cluster {
     return true;
   }
 
-  /// For a quiet network: each rank that some node believes to wait does wait there.
+  /// For an idle network: whether each rank that some node counts as waiting does wait there.
   bool nobody_waits_without_ranks() const {
     return std::all_of(hosts.begin(), hosts.end(),
                        [this](const Host& host) { return waits_with_ranks(host, ranks); });
@@ -177,18 +177,18 @@ class Cluster {
   std::map<std::uint32_t, std::vector<std::byte>> plan_of_epoch;
   RedrawSettings redraw;
   std::vector<api::NodeId> relays;
-  Duration planning_takes;  // of nodes that start later, as the two above
+  Duration planning_takes;  // of nodes that start later, as are the two above
   std::size_t orders = 0;
   std::uint64_t datagram_count = 0;
-  std::vector<std::pair<api::NodeId, std::vector<std::byte>>> wiretap;  // when tapped
+  std::vector<std::pair<api::NodeId, std::vector<std::byte>>> wiretap;  // filled while `tapped`
   bool tapped = false;
   std::string refusal;
   std::map<AskerHandle, api::NodeId> open_questions;
   std::map<AskerHandle, AnswerReplan> answers;
-  std::uint32_t first_round = 0;  // of jobs that begin
-  std::set<api::NodeId> paused;   // they do nothing, and hear nothing
-  std::size_t departures = 0;     // of nodes that another plan had taken out of a job
-  /// Rounds that a node may open beyond what it has when it prepares a plan.
+  std::uint32_t first_round = 0;  // of jobs that begin later
+  std::set<api::NodeId> paused;   // paused nodes do nothing and receive nothing
+  std::size_t departures = 0;     // how many nodes have left a job because of another plan
+  /// How many rounds a node that prepares a plan may still open.
   std::uint32_t horizon_margin = 64;
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> epoch_of_round;  // by first epoch
 
@@ -197,8 +197,8 @@ class Cluster {
 
   bool lives(api::NodeId node) const { return hosts[node].manager && !paused.contains(node); }
 
-  /// Asking a manager takes longer than all else here, so its answer is kept until it does
-  /// something. During run() it does so only in step(), which takes its actions then.
+  /// Keeps each manager's deadline until the manager acts, because asking takes longer than all
+  /// else here. During run() managers act only in step().
   Instant deadline_of(api::NodeId node) {
     if (!lives(node)) return Instant::never();
     std::optional<Instant>& known = deadlines_[node];
@@ -268,7 +268,7 @@ class Cluster {
     if (order.joins()) hosts[node].answer_join(order, now);
   }
 
-  /// One epoch, one plan: whoever gets it, and also over restarts of the coordinator.
+  /// An epoch must have the same plan on all nodes, also after restarts of the coordinator.
   void note_plan(api::NodeId node, const api::Plan& plan) {
     const auto bytes = encode_plan(plan);
     REQUIRE(bytes.ok());
@@ -276,7 +276,7 @@ class Cluster {
     installed_ever_[plan.epoch].insert(node);
   }
 
-  /// The installed job that an action is about.
+  /// The rounds of the job that an action is about.
   template <typename Order>
   Rounds& rounds_of(api::NodeId node, const Order& order) {
     const auto job = hosts[node].installed.find(order.job_id);
@@ -300,7 +300,7 @@ class Cluster {
 
   void on(api::NodeId node, AbortPlan& order) {
     Rounds& rounds = rounds_of(node, order);
-    // The word that it is refused and the word that it does not come may have crossed.
+    // The node's refusal and the abort may have crossed.
     if (rounds.prepared == 0 && hosts[node].readiness == Readiness::kRefuses) return;
     REQUIRE(rounds.prepared == order.epoch);
     rounds.prepared = 0;
@@ -308,7 +308,7 @@ class Cluster {
     rounds.has_part = true;
   }
 
-  /// By now no node with ranks can have a round of that plan open.
+  /// No node with ranks may have a round of that plan open now.
   void on(api::NodeId node, EndOlderPlan& order) {
     Rounds& rounds = rounds_of(node, order);
     for (const Host& host : hosts) {
@@ -317,7 +317,7 @@ class Cluster {
         REQUIRE(other->second.epoch != order.epoch);
     }
     if (rounds.held_by == order.epoch) rounds.held_by = 0;
-    if (rounds.epoch != order.epoch && rounds.unheard != order.epoch) return;  // it has ended here
+    if (rounds.epoch != order.epoch && rounds.unheard != order.epoch) return;  // has ended before
     REQUIRE(rounds.end_older() == order.epoch);
     hosts[node].manager->on_plan_ended(order.job_id, order.epoch, now);
   }
@@ -375,7 +375,7 @@ class Cluster {
                  line.text.c_str());
   }
 
-  /// Whoever is told to begin: the plan is one that was agreed on by all members.
+  /// A rank is told to begin: its plan must be one that all members have installed.
   void check_ready(const protocol::Ready& ready) {
     REQUIRE(plan_of_epoch.contains(ready.epoch));
     check_installed(plan_of_epoch[ready.epoch], ready.nodes, installed_ever_[ready.epoch]);
@@ -386,7 +386,7 @@ class Cluster {
   PlanCheck check_;
   std::vector<std::string> names_;
   std::priority_queue<Flight> flights_;
-  std::vector<std::optional<Instant>> deadlines_;  // of the managers, as far as they are known
+  std::vector<std::optional<Instant>> deadlines_;  // of the managers; empty: not known
   std::uint64_t last_order_ = 0;
   RankHandle last_handle_ = 0;
   Redrawn redrawn_;

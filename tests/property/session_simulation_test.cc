@@ -16,11 +16,12 @@ namespace {
 using State = RankLog::State;
 
 constexpr std::uint64_t kDefaultSeeds = 1500;
-/// Longer than everything that may follow one another: silence, an overdue answer, backoff.
+/// Longer than all waits together that may follow each other: silence, an overdue answer, and
+/// backoff.
 constexpr Duration kBound = Duration::seconds(60);
 
-/// A planner that believes every report: its plan follows from what was measured, and is always
-/// worth a switch, until the network is `calm`.
+/// A planner that trusts every sample: its plan depends on the measurements and is always worth a
+/// change, until the network is `calm`.
 Planner restless_planner(api::NodeId aggregator, const bool& calm) {
   return [aggregator, &calm](const PlanInput& input) -> Result<PlanOffer> {
     PlanInput wanted = input;
@@ -48,7 +49,7 @@ Planner restless_planner(api::NodeId aggregator, const bool& calm) {
   };
 }
 
-/// One random cluster with one random misfortune, from a seed.
+/// A random cluster with a random misfortune, from a seed.
 class Story {
  public:
   explicit Story(std::uint64_t seed)
@@ -79,9 +80,9 @@ class Story {
     leave();
   }
 
-  /// Nodes that gave their part in a job up.
+  /// How many nodes have left a job because of another plan.
   std::size_t departures() const { return cluster_.departures; }
-  /// Plans that were put in force because of what was measured.
+  /// How many plans came into force because of measurements.
   std::size_t redraws() const { return redraws_; }
 
  private:
@@ -101,7 +102,7 @@ class Story {
     }
   }
 
-  /// All ranks say what lies in their buckets, rank 0 some of it before the job is ready.
+  /// Ranks describe their buckets; rank 0 describes some before the job is ready.
   void describe() {
     if (pick(2) == 0) cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(2000))));
     buckets_ = pick(4);
@@ -113,7 +114,7 @@ class Story {
     }
   }
 
-  /// Operators ask for other plans while rounds go on, here and there at another pace.
+  /// Operators ask for other plans while nodes complete rounds at different speeds.
   void replan() {
     for (std::uint64_t turns = pick(4); turns > 0; --turns) {
       const auto node = static_cast<api::NodeId>(pick(nodes_));
@@ -135,7 +136,7 @@ class Story {
     }
   }
 
-  /// Some node has measured something, or lies.
+  /// Some node reports measurements, which may be wrong.
   void measure() {
     std::vector<protocol::LinkSample> samples;
     for (api::NodeId from = 0; from < nodes_ + 1; ++from) {
@@ -159,7 +160,7 @@ class Story {
     const auto victim = static_cast<api::NodeId>(pick(nodes_));
     switch (pick(7)) {
       case 0:
-        return;  // none
+        return;  // no misfortune
       case 1:
         cluster_.crash(victim);
         return;
@@ -175,7 +176,7 @@ class Story {
         cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(10000))));
         cluster_.cut = [](api::NodeId, api::NodeId) { return false; };
         return;
-      case 4:  // one direction only
+      case 4:  // cut in one direction only
         cluster_.cut = [victim](api::NodeId a, api::NodeId) { return a == victim; };
         cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(10000))));
         cluster_.cut = [](api::NodeId, api::NodeId) { return false; };
@@ -197,7 +198,8 @@ class Story {
     }
   }
 
-  /// After a bound, whoever is ready has all the others with it; the rest know why they are not.
+  /// After a time limit, all ranks of the job are ready, or none is. Those that are not have a
+  /// reason.
   void settle() {
     redraws_ = cluster_.redraws();
     calm_ = true;
@@ -239,7 +241,7 @@ class Story {
     cluster_.faults.loss = std::min(cluster_.faults.loss, 0.1);
   }
 
-  /// With all nodes up again, whoever failed attaches again with the same key, and it works.
+  /// When all nodes are up again, failed ranks attach with the same key, and the job becomes ready.
   void come_back() {
     for (int turn = 0; turn < 20 && !complete(); ++turn) {
       std::set<std::uint16_t> attached;
@@ -270,7 +272,7 @@ class Story {
     return text.str();
   }
 
-  /// All leave in order: nothing stays behind, and the network falls silent.
+  /// All ranks leave. Nothing is left of the job, and nodes send no more about it.
   void leave() {
     std::vector<RankHandle> handles;
     for (const auto& [handle, log] : cluster_.ranks) handles.push_back(handle);
@@ -300,8 +302,8 @@ class Story {
 
 }  // namespace
 
-// A failure prints its seed; replay it alone with GRADPLANE_SEED=<seed>, with GRADPLANE_LOG=1 for
-// what every node said. GRADPLANE_SEEDS=<count> runs that many.
+// A failure prints its seed. GRADPLANE_SEED=<seed> runs only that one, GRADPLANE_LOG=1 prints all
+// log lines, and GRADPLANE_SEEDS=<count> runs so many seeds.
 TEST_CASE("whatever happens, everybody is ready with one plan or knows why not") {
   const auto seeds = gradplane::testing::Seeds::of_simulations(kDefaultSeeds);
   std::size_t departures = 0;

@@ -16,7 +16,7 @@ namespace {
 using State = RankLog::State;
 
 constexpr std::uint64_t kDefaultSeeds = 400;
-/// The nodes that may coordinate and have no part in the job, and those with ranks.
+/// The number of nodes that may coordinate and have no part in the job; the others have ranks.
 constexpr api::NodeId kPure = 3;
 constexpr std::size_t kNodes = 8;
 constexpr std::uint16_t kRanks = kNodes - kPure;
@@ -24,8 +24,8 @@ constexpr std::uint16_t kRanks = kNodes - kPure;
 enum class Phase { kWaiting, kBeginning, kRunning, kReplan, kTables, kLeaving, kJoining, kEnding };
 constexpr std::uint64_t kPhases = 8;
 
-/// A job on nodes that never die, and coordinators that do, in each phase: for good, with a
-/// restart, or by a pause after which they believe that they still coordinate.
+/// A job on nodes that do not die, with coordinators that die in each phase: for good, with a
+/// restart, or with a pause after which they believe that they still coordinate.
 class Story {
  public:
   explicit Story(std::uint64_t seed)
@@ -143,11 +143,12 @@ class Story {
       if (handle != 0 && pick(2) == 0) cluster_.detach(std::exchange(handle, 0), true);
   }
 
-  /// Shorter or longer than all nodes bear. In between, some may have lost it and others not, and
-  /// its word that the first are lost still counts for the others.
+  /// Shorter than any node's limit, or longer than all nodes' limits. In between, some nodes may
+  /// have lost the coordinator and others not. The coordinator then reports the first as lost, and
+  /// the others believe it.
   Duration absence() { return pick(2) == 0 ? some_ms(2000) : Duration::seconds(6) + some_ms(6000); }
 
-  /// Whoever coordinates by what the nodes with ranks know.
+  /// Strikes the coordinator that the nodes with ranks know.
   void kill_coordinator() {
     const api::NodeId victim = cluster_.hosts[kPure].manager->term().term.coordinator;
     if (victim >= kPure) return;
@@ -193,7 +194,7 @@ class Story {
     cluster_.run(Duration::seconds(10));
   }
 
-  /// No job is lost by the death of a node without a part in it.
+  /// No job may be lost when a node without a part in it dies.
   void check() {
     CHECK(cluster_.open_questions.empty());
     if (phase_ == Phase::kEnding) return;
@@ -217,7 +218,7 @@ class Story {
     CHECK(begun.size() == 1);
   }
 
-  /// The next coordinator does all that the first one could do.
+  /// The next coordinator can do all that the first one could.
   void replan_works() {
     for (api::NodeId node = 0; node < kPure; ++node)
       if (!cluster_.hosts[node].manager) cluster_.start(node);
@@ -253,15 +254,15 @@ class Story {
   Cluster cluster_;
   std::map<std::uint16_t, RankHandle> handles_;
   std::uint32_t buckets_ = 0;
-  bool out_ = false;    // the last node was to be taken out
-  bool joins_ = false;  // and its rank is to join again
+  bool out_ = false;    // the last node should be taken out of the job
+  bool joins_ = false;  // its rank should join again
   protocol::JobKey key_ = key_number(1);
 };
 
 }  // namespace
 
-// A failure prints its seed; replay it alone with GRADPLANE_SEED=<seed>, with GRADPLANE_LOG=1 for
-// what every node said. GRADPLANE_SEEDS=<count> runs that many.
+// A failure prints its seed. GRADPLANE_SEED=<seed> runs only that one, GRADPLANE_LOG=1 prints all
+// log lines, and GRADPLANE_SEEDS=<count> runs so many seeds.
 TEST_CASE("coordinators die in each phase, and no job of others is lost") {
   const auto seeds = gradplane::testing::Seeds::of_simulations(kDefaultSeeds);
   seeds.each("session_takeover_test", [&](std::uint64_t seed) {

@@ -17,12 +17,12 @@ namespace {
 using State = RankLog::State;
 
 constexpr std::uint64_t kDefaultSeeds = 150;
-/// Longer than a message takes over a network that loses one in ten, and than its answer.
+/// Longer than a message and its answer take over a network that loses one in ten.
 constexpr Duration kBound = Duration::seconds(30);
 constexpr std::uint32_t kVictim = 999;
 
-/// Greedy users attach and go as they like, over a network that loses; then a user who has nothing
-/// comes with one job.
+/// Greedy users attach and detach at random over a lossy network. Then a user without jobs comes
+/// with one job.
 class Story {
  public:
   explicit Story(std::uint64_t seed)
@@ -63,13 +63,13 @@ class Story {
     cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(10) == 0 ? pick(60000) : pick(50))));
   }
 
-  /// A job of its own for nearly every rank; some have all their ranks.
+  /// Nearly every rank has its own job. Some jobs have all their ranks.
   void attach() {
     const auto user = static_cast<std::uint32_t>(1 + pick(users_));
     const auto world = static_cast<std::uint32_t>(1 + pick(4));
     const auto rank = static_cast<std::uint16_t>(pick(world));
     const auto node = static_cast<api::NodeId>(pick(nodes_));
-    // The number of a key says whose it is: nobody joins the job of another.
+    // The number of a key names its user, so no user joins the job of another.
     const auto key = static_cast<std::uint8_t>(user * 50 + pick(50));
     const RankHandle handle = cluster_.attach(node, rank, world, key_number(key), user);
     if (handle != 0) owners_[handle] = user;
@@ -84,7 +84,7 @@ class Story {
       CHECK(host.manager->jobs().size() <= 2 * kMaxJobs);
       std::map<std::uint32_t, std::size_t> held;
       for (const JobView& job : host.manager->jobs()) ++held[owner_of(job.job_id)];
-      // The coordinator sees its own share of jobs and those that its node hosts alone.
+      // The coordinator sees a user's jobs in the cluster, and those that only its own node hosts.
       for (const auto& [user, count] : held) CHECK(count <= 2 * Quotas{}.jobs);
       CHECK(host.installed.size() <= kMaxJobs);
       std::map<std::uint32_t, std::size_t> running;
@@ -100,7 +100,7 @@ class Story {
     return kVictim;
   }
 
-  /// Greedy users hold whatever they got. A slot must be had, unless 16 jobs are under way.
+  /// Greedy users keep what they have. There must be room for one more job, unless 16 jobs run.
   void one_finds_room() {
     std::size_t waiting = 0;
     for (const auto& [handle, user] : owners_)
@@ -130,8 +130,8 @@ class Story {
 
 }  // namespace
 
-// A failure prints its seed; GRADPLANE_SEED=<seed> replays it alone, GRADPLANE_SEEDS=<count> runs
-// that many.
+// A failure prints its seed. GRADPLANE_SEED=<seed> runs only that one, and GRADPLANE_SEEDS=<count>
+// runs so many seeds.
 TEST_CASE("whatever greedy users do, they hold no more than their share, and no wait is endless") {
   const auto seeds = gradplane::testing::Seeds::of_simulations(kDefaultSeeds);
   seeds.each("session_tenants_test", [&](std::uint64_t seed) { Story(seed).tell(); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What engines learn of their links from their traffic in virtual time.
+// What engines learn of their links from traffic in virtual time.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,7 +17,7 @@ using namespace gradplane::sim;
 
 namespace {
 
-/// What the receiver's engine has measured.
+/// The estimate of the receiver's engine.
 const awareness::LinkEstimate& link_of(const SharedOutcome& outcome, std::uint16_t from,
                                        std::uint16_t to) {
   const awareness::LinkEstimate* link = outcome.links[to].find(from);
@@ -29,7 +29,7 @@ SharedScenario scenario_of(std::uint64_t mbit, std::int64_t delay_ms, double los
   SharedScenario s;
   s.link.bits_per_second = mbit * 1'000'000;
   s.link.delay = Duration::ms(delay_ms);
-  s.link.queue_bytes = 8 << 20;  // nothing is lost there
+  s.link.queue_bytes = 8 << 20;  // so large that it drops nothing
   s.link.loss = loss;
   s.workers = 1;
   s.paced = false;
@@ -53,17 +53,17 @@ TEST_CASE("engines' rounds show the rate, loss and round trip of simulated links
           s.nap = Duration::us(nap_us);
           const SharedOutcome outcome = run(s);
           REQUIRE(outcome.failure.empty());
-          // The worker is host 1, and what it pushes fills its link.
+          // The worker is host 1, and its pushes fill its link.
           const auto& link = link_of(outcome, 1, 0);
           const auto rate = link.rate(outcome.end);
           INFO(mbit << " Mbit/s, " << delay_ms << " ms, loss " << loss << ", naps of " << nap_us
                     << " us: " << rate.bits_per_second << ", confidence " << rate.confidence);
-          // The window of a short path is less than a train. It keeps the link busy all the same,
-          // so the lower bound is near the rate.
+          // On a short path the window is less than a train. But it keeps the link busy, so the
+          // lower bound is near the rate.
           if (delay_ms >= 20) CHECK_FALSE(rate.is_lower_bound);
           CHECK(static_cast<double>(rate.bits_per_second) ==
                 Approx(static_cast<double>(s.link.bits_per_second)).epsilon(0.1));
-          CHECK(rate.confidence > 0.2);  // a fresh sample counts a quarter
+          CHECK(rate.confidence > 0.2);  // a fresh sample has a weight of a quarter
           const auto lost = link.loss(outcome.end);
           CHECK(std::abs(lost.share - loss) < 0.01);
           const auto rtt = link.round_trip(outcome.end).rtt;
@@ -108,8 +108,7 @@ struct LinkAt {
   std::int64_t rtt_ms = 0;
 };
 
-/// A worker and its root on a link that becomes another one at `at`. Both only know what their
-/// traffic shows.
+/// A worker and its root on a link that changes at `at`. They know only what their traffic shows.
 SharedScenario changing_link(const LinkAt& first, const LinkAt& second, Instant at) {
   SharedScenario s = scenario_of(0, 0, 0);
   s.link.queue_bytes = 256 << 10;
@@ -128,10 +127,10 @@ TEST_CASE("a receiver follows a link that becomes slower, also where nobody fill
   struct Row {
     LinkAt before;
     LinkAt after;
-    std::uint32_t rounds;  // 26 and more of them before the change
+    std::uint32_t rounds;  // at least 26 of them before the change
   };
-  // The window of a slow and short path is less than a train. A longer way looks like a queue to
-  // the controller, so for some time it does not fill the link.
+  // On a slow and short path the window is less than a train. A longer path looks like a queue to
+  // the controller, so it does not fill the link for some time.
   for (const Row& row : {Row{{100, 1}, {10, 1}, 42}, Row{{100, 20}, {10, 150}, 35}}) {
     SharedScenario s = changing_link(row.before, row.after, Instant() + Duration::seconds(3));
     s.jobs[0].iterations = row.rounds;
@@ -153,13 +152,14 @@ TEST_CASE("a receiver follows a link that becomes slower, also where nobody fill
 
 namespace {
 
-/// The rates of one link and when the receiver showed each of them, to 15 %.
+/// Compares a link's estimates with its rates. Notes when the receiver has seen each rate to within
+/// 15 %.
 struct Followed {
   std::uint16_t from = 0;
   std::uint16_t to = 0;
-  std::size_t index = 0;  // of the link in the networks
+  std::size_t index = 0;  // index of the link in the networks
   std::vector<SitesAt> networks = {};
-  std::vector<std::optional<Duration>> seen_after = {};  // of each network, from its beginning on
+  std::vector<std::optional<Duration>> seen_after = {};  // by network, from its beginning
 
   void look(Instant now, const std::vector<const awareness::IncomingLinks*>& links) {
     seen_after.resize(networks.size());
@@ -173,9 +173,9 @@ struct Followed {
   }
 };
 
-/// Three sites. The rounds of the job are as slow as the link from 2 to 0, which is always at 10
-/// Mbit/s, so the link from 1 to 0 is never filled, and no tree uses the one from 1 to 2. Both of
-/// them become ten times as slow and as fast again, in turns.
+/// Three sites. The rounds of the job are as slow as the link from 2 to 0, which always has 10
+/// Mbit/s. So the link from 1 to 0 is never full, and no tree uses the link from 1 to 2. Both of
+/// these become ten times slower, and fast again, in turn.
 SharedScenario starved_links(Followed& followed) {
   SharedScenario s = scenario_of(0, 0, 0);
   s.workers = 2;
@@ -193,12 +193,12 @@ SharedScenario starved_links(Followed& followed) {
   SharedJob& job = s.jobs[0];
   job.compute = {};
   job.buckets = 8;
-  job.elements = 2048;  // 6 blocks: too few of them wait in a row for a train
+  job.elements = 2048;  // 6 blocks, too few in the queue for a train
   job.iterations = 1600;
   return s;
 }
 
-/// Each change of the link is seen within so long, and soundings are at most 2 % of the packets.
+/// Each change of the link must be seen within `limit`. Soundings are at most 2 % of the packets.
 SharedOutcome follow_link(const SharedScenario& s, const Followed& followed, Duration limit) {
   SharedOutcome outcome = run(s);
   REQUIRE(outcome.failure.empty());

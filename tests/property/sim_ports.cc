@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The simulator's ports keep the contract of ports: groups and queues, in virtual time.
+// The simulator's ports behave as ports must: groups and queues, in virtual time.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -35,7 +35,7 @@ class Hosts {
     d.destination = to;
     REQUIRE(port(from).queue(0).transmit(std::span(&d, 1)) == 1);
   }
-  /// How many datagrams have come to a queue of each host, after a while.
+  /// How many datagrams have arrived at this queue of each host, after a while.
   std::vector<std::size_t> arrived(std::size_t queue) {
     now_ = now_ + Duration::ms(10);
     network_.run_until(now_, [](std::uint16_t) {});

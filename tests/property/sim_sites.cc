@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The simulator's network of sites carries packets as the planners' model says.
+// The simulator's network of sites carries packets as the planners' model predicts.
 #include <algorithm>
 #include <random>
 
@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kPayload = 934;  // 1000 bytes on the wire
 constexpr SiteNetwork::Queues kRoom{.least_bytes = 1 << 20};
 
-/// When a datagram that is sent now comes to the other node; never when it is lost.
+/// When a datagram that is sent now arrives at the other node; never if it is lost.
 Instant arrival(SiteNetwork& network, std::uint16_t from, std::uint16_t to, Instant now,
                 lab::Rng& random) {
   const auto path = network.path(from, to, now);
@@ -49,7 +49,7 @@ TEST_CASE("a packet takes each link's time to send and half of its round trip") 
   lab::Rng random(1);
   const Duration on_wire = Duration::us(100);
   CHECK(arrival(network, 0, 1, {}, random) == Instant() + on_wire + Duration::ms(10));
-  // The second one waits for the first one at the link that both need, and on no other one.
+  // The second datagram waits for the first one at the link that both use, and nowhere else.
   CHECK(arrival(network, 0, 2, {}, random) == Instant() + on_wire * 3 + Duration::ms(40));
   CHECK(arrival(network, 2, 0, {}, random) == Instant() + on_wire * 2 + Duration::ms(40));
 }
@@ -73,7 +73,7 @@ TEST_CASE("a queue between sites holds what the rate fills in a round trip, and 
   lab::Rng random(1);
   std::size_t arrived = 0;
   while (arrival(network, 0, 1, {}, random) != Instant::never()) ++arrived;
-  CHECK(arrived == 200);  // 20 ms of 80 Mbit/s are 200 kB
+  CHECK(arrived == 200);  // the queue has 20 ms of 80 Mbit/s, which is 200 kB
   CHECK(network.counters(0).queue_drops == 1);
   network.heal();
   CHECK(arrival(network, 0, 1, {}, random) != Instant::never());
@@ -100,20 +100,20 @@ TEST_CASE("a redraw changes rates and ways from its time on") {
   connect(triangle, 1, 2, 80 * kMbit, 80 * kMbit);
   connect(triangle, 0, 2, 8 * kMbit, 8 * kMbit);
   plan::Network later = triangle;
-  later.links[4].bits_per_s = 0;  // from 0 to 2
+  later.links[4].bits_per_s = 0;  // the link from 0 to 2
   SiteNetwork network({{{}, triangle}, {Instant() + Duration::seconds(1), later}}, kRoom);
   lab::Rng random(1);
   CHECK(arrival(network, 0, 2, {}, random) == Instant() + Duration::ms(1));
   const Instant after = Instant() + Duration::seconds(1);
   CHECK(arrival(network, 0, 2, after, random) == after + Duration::us(200));
   CHECK(network.network().links[4].bits_per_s == 0);
-  // What was on its way when the link died is lost with it.
+  // A datagram that was on its way when the link failed is lost.
   CHECK_FALSE(network.pass(4, kPayload, after, random).has_value());
 }
 
 TEST_CASE("a node that no link reaches gets nothing") {
   plan::Network description = chain(80);
-  description.links[2].bits_per_s = 0;  // from 1 to 2
+  description.links[2].bits_per_s = 0;  // the link from 1 to 2
   SiteNetwork network({{{}, description}}, kRoom);
   lab::Rng random(1);
   CHECK(arrival(network, 0, 2, {}, random) == Instant::never());

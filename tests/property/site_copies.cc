@@ -21,12 +21,12 @@ namespace {
 
 constexpr std::size_t kHostsAtSite = 2;
 constexpr std::size_t kBlocks = 2000;
-/// Ethernet, IP, UDP and our own header of a block.
+/// Ethernet, IP, UDP and gradplane headers of a block.
 constexpr std::size_t kHeaderBytes = 42 + kMaxHeaderBytes;
-/// Acks, and a few repairs.
+/// The share of acks and a few retransmissions.
 constexpr double kBeside = 0.05;
 
-/// Each pair of sites has a link, as fast as no other one. Hosts have fast accesses.
+/// Each pair of sites has a link with a different rate. Hosts have fast accesses.
 plan::Network sites_of_several_hosts(std::size_t site_count) {
   plan::Network network = sites(site_count);
   std::uint64_t mbit = 20;
@@ -43,7 +43,7 @@ plan::Network sites_of_several_hosts(std::size_t site_count) {
   return network;
 }
 
-/// By link: what crossed it over what every block takes once.
+/// By link: the bytes that crossed it, relative to one copy of all blocks.
 std::vector<double> copies_by_link(const plan::Network& network, PlanKind planner) {
   const WanLoad load{.bytes = kBlocks * kDefaultBlockBytes, .round_bytes = 64 << 10};
   const api::Plan plan = planned(wan_request(network, planner, load)).plan;
@@ -70,7 +70,8 @@ double sum_of(const std::vector<double>& copies) {
 TEST_CASE("every block leaves a site of several hosts once, summed, and comes back once") {
   for (const std::size_t site_count : {2, 3}) {
     const plan::Network network = sites_of_several_hosts(site_count);
-    // A tree over sites has an edge less than there are sites, and each carries both directions.
+    // A tree over sites has one edge less than there are sites, and each edge carries both
+    // directions.
     const auto trees_need = static_cast<double>(2 * (site_count - 1));
     for (const PlanKind planner : {PlanKind::kPacked, PlanKind::kFapt, PlanKind::kAuto}) {
       const std::vector<double> copies = copies_by_link(network, planner);
@@ -79,7 +80,7 @@ TEST_CASE("every block leaves a site of several hosts once, summed, and comes ba
       CHECK(sum_of(copies) <= trees_need * (1 + kBeside));
       for (const double of_link : copies) CHECK(of_link <= 1 + kBeside);
     }
-    // A star that knows no sites: both hosts of each other site send to its root.
+    // A star does not know sites: both hosts of each other site send to its root.
     CHECK(sum_of(copies_by_link(network, PlanKind::kStar)) >= trees_need * kHostsAtSite);
   }
 }

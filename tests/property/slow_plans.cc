@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How soon a further plan comes into force where rounds are slow, over whole engines.
+// How soon a further plan comes into force if rounds are slow, with whole engines.
 #include "tests/sim/cluster.h"
 #include "tests/support/catch.h"
 
@@ -9,8 +9,8 @@ using namespace gradplane::sim;
 
 namespace {
 
-/// Six nodes whose rounds take some 0.25 s each. Each of the first plans is asked for when its
-/// rounds have been completed up to 32 before `flip_every` more.
+/// Six nodes whose rounds take about 0.25 s. Each plan is requested when the rounds of the plan
+/// before have come to at most 32 rounds before `flip_every`.
 Outcome run_slowly(Duration flip_message_max) {
   Scenario s = flip_scenario(1, 200);
   s.link.loss = s.link.duplication = 0;
@@ -21,7 +21,8 @@ Outcome run_slowly(Duration flip_message_max) {
   return run(s);
 }
 
-/// Between the round that was completed when the plan was asked for and its first one.
+/// Rounds from the one that was complete when the plan was requested to the first round of the
+/// plan.
 std::uint32_t wait_of(const Outcome& outcome, std::size_t flip) {
   constexpr std::uint32_t kFlipEvery = 50;
   const Scenario s = flip_scenario(1, 200);
@@ -36,7 +37,8 @@ TEST_CASE("a plan comes into force after about a second where rounds are slow") 
   INFO(outcome.failure);
   REQUIRE(outcome.failure.empty());
   REQUIRE(outcome.activations.size() == 3);
-  // Little is known before the first one. A second has five rounds, and two are open at a time.
+  // Before the first flip, little is known about the time of rounds. A second has about five
+  // rounds, and two are open at a time.
   for (const std::size_t flip : {1, 2}) {
     INFO("after " << wait_of(outcome, flip) << " rounds");
     CHECK(wait_of(outcome, flip) >= 3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Exchanges under bounded staleness over whole engines in virtual time: what holds of each result
-// (StreamChecker), whoever joins, leaves or dies, and that ranks wait for nobody else.
+// Exchanges under bounded staleness, with whole engines in virtual time. StreamChecker checks each
+// result, also when ranks join, leave or die, and ranks wait for no others.
 #include <algorithm>
 
 #include "tests/property/exchange_scenarios.h"
@@ -37,7 +37,7 @@ struct Training {
   float bound = 0;
 };
 
-/// Steps of some buckets each, and selections that `receives` gives.
+/// Steps with some buckets each, and with the selections that `receives` defines.
 Scenario scenario_of(const Training& t, const auto& receives) {
   Scenario s;
   s.plan = with_selections(sharded(t.members), t.selections, receives);
@@ -63,7 +63,7 @@ bool all(std::size_t /*selection*/, std::size_t from, std::size_t to) {
   return from != to;
 }
 
-/// `other_members`: plans follow each other, with ranks that come and go.
+/// `other_members`: the plan changes, and ranks join and leave.
 Scenario random_training(std::uint64_t seed, bool other_members = false) {
   Dice dice(seed ^ 0x57a1e);
   Training t;
@@ -80,7 +80,7 @@ Scenario random_training(std::uint64_t seed, bool other_members = false) {
   };
   Scenario s = scenario_of(t, receives);
   s.seed = seed;
-  if (dice.coin()) s.plan.activation_round = 0xffffffc0;  // the numbers of rounds wrap around
+  if (dice.coin()) s.plan.activation_round = 0xffffffc0;  // round numbers wrap around
   s.link.loss = dice.maybe(0.1);
   s.link.duplication = dice.maybe(0.1);
   s.compute_max = Duration::us(static_cast<std::int64_t>(dice.below(5000)));
@@ -98,7 +98,7 @@ Scenario random_training(std::uint64_t seed, bool other_members = false) {
     s.flips.push_back(next);
   }
   s.flip_every = static_cast<std::uint32_t>(5 + dice.below(40));
-  // Now and then all ranks sum something, as for their parameters.
+  // Sometimes all ranks run an exact sum, as for their parameters.
   for (std::size_t r = 0; r < s.rounds.size(); ++r) {
     if (dice.below(12) != 0) continue;
     s.rounds.insert(s.rounds.begin() + static_cast<std::ptrdiff_t>(r),
@@ -130,7 +130,7 @@ TEST_CASE("under bounded staleness ranks may join, leave and come back") {
 }
 
 TEST_CASE("a rank that joins waits once, until all others have come to its plan") {
-  // Rank 1 is far behind the first round of the further plan. Rank 4 is there at once.
+  // Rank 1 is far behind the first round of the further plan. Rank 4 begins there at once.
   Training t;
   t.steps = 120;
   t.staleness_steps = 2;
@@ -196,7 +196,7 @@ TEST_CASE("a path that carries nothing ends a job under bounded staleness") {
 }
 
 TEST_CASE("no rank waits for one that is behind by no more than the bound") {
-  // Rank 2 computes for up to 40 ms, the others do not. So they are ahead nearly always.
+  // Rank 2 computes for up to 40 ms, and the others do not. So the others are nearly always ahead.
   Training t;
   t.staleness_steps = 4;
   Scenario s = scenario_of(t, all);
@@ -204,7 +204,7 @@ TEST_CASE("no rank waits for one that is behind by no more than the bound") {
   const Outcome outcome = run(s);
   REQUIRE(outcome.failure == "");
   CHECK(outcome.counters.updates_received == 40 * 4 * 3);
-  // Each of three ranks has its results of nearly all steps before rank 2 sends.
+  // Each of the three other ranks has its results of nearly all steps before rank 2 sends.
   CHECK(outcome.counters.updates_late > 3 * 30);
 }
 
@@ -217,13 +217,13 @@ TEST_CASE("a rank that stops lets the others go on for the bound and no further"
   const Outcome outcome = run(s);
   CHECK(outcome.failure.find("I3: no end") != std::string::npos);
   INFO(outcome.failure);
-  // The first round of rank 1 goes out at once.
+  // The first round of rank 1 is sent at once.
   CHECK(outcome.counters.rounds_completed == 1 + 3 * (1 + 3));
 }
 
 TEST_CASE("a rank that pauses before a round of all is waited for") {
-  // The others get further ahead than a node holds rounds open, and wait there for longer than a
-  // rank that does not answer is waited for.
+  // The others get further ahead than a node keeps rounds open. They wait there for longer than the
+  // time limit for a rank that does not answer.
   Training t;
   t.staleness_steps = 4;
   t.steps = 12;
@@ -248,7 +248,7 @@ TEST_CASE("who is not selected gets word of an update, and nothing of it") {
   const Outcome outcome = run(s);
   REQUIRE(outcome.failure == "");
   REQUIRE(outcome.counters.blocks_retransmitted == 0);
-  // Three pairs with an update of eight blocks, nine with one empty block.
+  // Three pairs exchange an update of eight blocks, and nine pairs one empty block.
   CHECK(outcome.counters.blocks_sent == 10 * (3 * 8 + 9));
   CHECK(outcome.counters.updates_received == 10 * 3);
 }

@@ -6,14 +6,14 @@
 
 #include "tests/property/staleness_lab.h"
 
-/// Trainings of the paper's case and of cases beside it, and their means.
+/// Trainings with the paper's parameters and with others, and their mean figures.
 namespace gradplane::testing {
 
 struct Figures {
   double utilisation = 0, scale = 0;
 };
 
-/// Means over some networks.
+/// Means over `networks` networks.
 inline Figures figures_of(StalenessCase settings, std::uint64_t networks = 2) {
   Figures mean;
   for (settings.seed = 1; settings.seed <= networks; ++settings.seed) {
@@ -24,7 +24,7 @@ inline Figures figures_of(StalenessCase settings, std::uint64_t networks = 2) {
   return mean;
 }
 
-/// Over the three workloads.
+/// Means over the three workloads.
 template <typename Change>
 Figures mean_figures(Selector selector, Sharing sharing, const Change& change,
                      std::uint64_t networks = 2) {
@@ -48,7 +48,8 @@ inline constexpr auto kNoFreshness = [](StalenessCase& c) {
 };
 inline constexpr auto kSlowRank = [](StalenessCase& c) { c.straggler = 2; };
 inline constexpr auto kMoreReceivers = [](StalenessCase& c) { c.request.selection.receivers = 20; };
-/// The sender makes the copies, of a fifth of the update: its link could not carry more.
+/// The sender makes the copies. Updates are a fifth as large, because its link could not carry
+/// more.
 inline constexpr auto kSenderCopies = [](StalenessCase& c) {
   c.request.selection.replication = plan::Replication::kSender;
   c.request.selection.update_bytes /= 5;

@@ -25,16 +25,16 @@ enum class Doing : std::uint8_t { kComputes, kSends, kWaits, kIsDead };
 struct Sender {
   Doing doing = Doing::kComputes;
   double since_s = 0;
-  double until_s = 0;  // of kComputes
+  double until_s = 0;  // end of kComputes
 };
 
 struct Transfer {
   Multicast multicast;
-  Bitmap begun_with;         // receivers that died do not leave it
-  std::vector<double> left;  // bits, by receiver
-  std::vector<double> rate;  // bits per second, by receiver
+  Bitmap begun_with;         // a receiver that dies stays in this set
+  std::vector<double> left;  // bits to send, by receiver
+  std::vector<double> rate;  // in bit/s, by receiver
   double due_s = 0;
-  std::uint64_t order = 0;  // of what shares the links: smaller ones go first
+  std::uint64_t order = 0;  // smaller ones are sent first
 };
 
 class Lab {
@@ -80,7 +80,7 @@ class Lab {
  private:
   std::size_t ranks() const { return settings_.ranks; }
 
-  /// Until the next event; then the event.
+  /// Runs until the next event, and handles it.
   void step() {
     double next_s = settings_.horizon_s;
     for (const Sender& sender : senders_) {
@@ -172,8 +172,8 @@ class Lab {
     select();
   }
 
-  /// How long staleness would keep the rank waiting if its multicast ended now. When another rank
-  /// ends its round is guessed from the mean time to compute and the times of multicasts.
+  /// How long the staleness bound would keep the rank waiting if its multicast ended now. The end
+  /// of another rank's round is estimated from the mean computing time and the times of multicasts.
   double blocked_s(std::size_t rank) const {
     constexpr double kMeanComputeS = 1;
     double longest = 0;
@@ -291,7 +291,7 @@ class Lab {
     restart_s_ = settings_.restarts_per_s > 0 ? now_s_ + gap(random_) : kNever;
   }
 
-  /// A transfer loses what it has sent: to one receiver, or to all where they share one copy.
+  /// A transfer loses what it has sent: to one receiver, or to all receivers of a shared copy.
   void restart() {
     draw_restart();
     if (transfers_.empty()) return;
@@ -318,7 +318,7 @@ class Lab {
   std::vector<Transfer> transfers_;
   Staleness staleness_;
   plan::Meetings meetings_;
-  std::vector<std::uint64_t> last_met_;  // round of the sender, by sender and receiver
+  std::vector<std::uint64_t> last_met_;  // by sender and receiver: the sender's round
   double mean_transfer_s_ = 0.3;
   double computed_s_ = 0;
   std::uint64_t pairs_ = 0;

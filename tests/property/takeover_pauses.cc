@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How long rounds stand still when a coordinator dies while it changes the plan. The cases with -s
-// show the times.
+// How long rounds stop when a coordinator dies during a change of plans. Run the cases with -s to
+// see the times.
 #include "tests/sim/redrawn.h"
 #include "tests/support/catch.h"
 
@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::array<std::uint64_t, 2> kSeeds = {2, 4};
 const session::SessionConfig kDefaults;
-/// docs/decisions/0019 says so of the default times.
+/// The limit in docs/decisions/0019 for the default times.
 constexpr double kLongestWait_s = 1.0;
-/// What rounds of these networks take between two of which all ranks have the results.
+/// The time between two rounds that are complete at all ranks, without a death.
 constexpr double kNoWait_s = 0.25;
 
 /// Whole daemons with the default times. The coordinator dies in its first redraw, when half of the
-/// nodes have come to this phase.
+/// nodes have reached this phase.
 RedrawnScenario scenario_of(std::uint64_t seed, SwitchPhase phase) {
   RedrawnScenario s = random_redrawn_scenario(seed);
   s.config.liveness = {.heartbeat = kDefaults.heartbeat, .suspect_after = kDefaults.suspect_after};
@@ -36,7 +36,7 @@ RedrawnScenario scenario_of(std::uint64_t seed, SwitchPhase phase) {
   return s;
 }
 
-/// The longest time without a round that all ranks have, after the death.
+/// The longest time after the death in which no round was completed at all ranks.
 double pause_in(SwitchPhase phase, std::size_t& deaths) {
   Duration longest;
   for (const std::uint64_t seed : kSeeds) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Ranks that are behind or cut off, while rounds close without them.
+// Ranks that are behind or cut off while rounds close without them.
 #include "tests/property/tolerant_lab.h"
 #include "tests/support/catch.h"
 
@@ -9,7 +9,7 @@ using namespace gradplane::tolerant_lab;
 
 namespace {
 
-/// Nodes 0 to 2 root a tree each, nodes 3 to 5 hold ranks 0 to 2.
+/// Nodes 0 to 2 are the root of one tree each, and nodes 3 to 5 have ranks 0 to 2.
 api::Plan three_roots() {
   api::Plan plan{.epoch = 5, .activation_round = 0, .members = sim::members(3, 3), .trees = {}};
   for (std::uint16_t root = 0; root < 3; ++root) {
@@ -20,11 +20,11 @@ api::Plan three_roots() {
   return plan;
 }
 
-/// Nothing comes from a node and nothing reaches it, from this round on until two seconds are over.
+/// Loses all packets from and to a node, from this round on, until two seconds have passed.
 void cut_off(Scenario& s, std::uint16_t node, std::uint32_t first) {
   const std::uint32_t begin = s.plan.activation_round;
   s.link.lose = [=](std::uint16_t from, std::uint16_t to, const testing::SeenPacket& h) {
-    const bool early = h.timestamp_us < 2'000'000;  // the sender's own clock tells the time
+    const bool early = h.timestamp_us < 2'000'000;  // from the sender's clock
     return (from == node || to == node) && h.round - begin >= first && early;
   };
 }
@@ -32,7 +32,7 @@ void cut_off(Scenario& s, std::uint16_t node, std::uint32_t first) {
 }  // namespace
 
 TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and the order") {
-  constexpr std::uint32_t kBuckets = 6;  // of one iteration: in forward order the newest goes first
+  constexpr std::uint32_t kBuckets = 6;  // in one iteration; in forward order the newest goes first
   const bool forward = GENERATE(false, true);
   api::Plan relayed = sim::star(3);
   relayed.trees[0].parent = {api::kNoNode, 0, 1, 1};
@@ -44,7 +44,7 @@ TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and
   s.plan = plan;
   if (two_on_a_host) s.plan.members.back().ranks.push_back(3);
   s.rounds.clear();
-  // Fewer rounds than slots: the others never have to wait for a slot.
+  // There are fewer rounds than slots, so the others never wait for a slot.
   for (std::uint32_t step = 0; step < 2; ++step) {
     for (const api::BucketBounds& bucket : buckets) s.rounds.push_back(sim::round_of(bucket));
   }
@@ -56,7 +56,7 @@ TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and
   add_closing_rounds(s);
   const Outcome outcome = run(s);
   CHECK(outcome.failure == "");
-  // Two rounds of a bucket are too few for a relay to be allowed to go on without anybody.
+  // After only two rounds of a bucket, a relay may not close without a host yet.
   const bool has_relay = s.plan.trees[0].parent == relayed.trees[0].parent;
   CHECK((has_relay || count(outcome, CloseReason::kAbsent) > 0));
   CHECK(outcome.counters.drops[static_cast<std::size_t>(hop::Drop::kFutureRound)] == 0);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The corners of loss-tolerant gathering, each by a scripted loss in a whole simulated job. What
-// every sum holds is checked by sim::ToleranceChecker; the cases here say what else must have come
-// of it.
+// Corner cases of loss-tolerant gathering, each with a scripted loss in a whole simulated job.
+// sim::ToleranceChecker checks every sum. The cases here check what else must have happened.
 #include <limits>
 
 #include "tests/property/tolerant_lab.h"
@@ -60,7 +59,7 @@ TEST_CASE("one block more than a bound allows is waited for until the deadline")
 TEST_CASE("a critical block is waited for as long as it takes") {
   Scenario s = lab_scenario(Compensation::kRescale, {plain_bucket(1)}, 2);
   const Instant restored = Instant() + Duration::seconds(2);
-  // The sender's own clock tells the time.
+  // The time is from the sender's clock.
   s.link.lose = [restored](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     const bool early = h.timestamp_us < static_cast<std::uint32_t>(restored.count_ns() / 1000);
     return is_push(h, 2) && from == 1 && early && (h.block == 0 || h.block == kFirstLossy);
@@ -150,7 +149,7 @@ TEST_CASE("tensors of one element are exact, and make the blocks that they share
 }
 
 TEST_CASE("a rebuilt layout has a new id, and both are summed") {
-  // As many elements, cut into other tensors: what was exact may now be missing.
+  // It has as many elements, but other tensors: elements that were exact may now be missing.
   const auto rebuilt = bucket_of(2, {{40 * kBlockElements, 0.2F}, {2 * kBlockElements, 0}});
   Scenario s = lab_scenario(Compensation::kCarry, {plain_bucket(1), rebuilt}, 3);
   for (int n = 0; n < 4; ++n) s.rounds.push_back(sim::round_of(rebuilt));
@@ -212,7 +211,7 @@ TEST_CASE("what is kept waits for steps that accumulate gradients without the bu
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 2 && h.block >= 10 && h.block < 15;
   };
-  // The one use at the end brings all of it, in a round that may lose something.
+  // The only use at the end brings all of it, in a round that may be partial.
   s.tolerance.closing_rounds = 1;
   const Outcome outcome = run(s);
   CHECK(outcome.failure == "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A site that is cut off for a while, and comes back.
+// A site that is cut off for a while, and then comes back.
 #include <algorithm>
 
 #include "tests/property/tolerant_lab.h"
@@ -16,10 +16,10 @@ constexpr std::uint16_t kSites = 5;
 constexpr std::uint16_t kCutSite = 4;
 constexpr std::uint32_t kRounds = 40;
 constexpr Duration kAbsentAfter = Duration::ms(1500);
-/// Shorter than a round, and with their share of it less than a round trip for some relays.
+/// Shorter than a round. The share of it that some relays have is shorter than their round trip.
 constexpr Duration kShortAbsence = Duration::ms(150);
 
-/// Every site is linked to every other one, with delays from 5 to 40 ms.
+/// Every two sites have a link, with delays from 5 to 40 ms.
 plan::Network mesh() {
   plan::Network network = testing::sites(kSites);
   for (std::uint16_t a = 0; a < kSites; ++a) {
@@ -31,8 +31,8 @@ plan::Network mesh() {
   return network;
 }
 
-/// Two trees: in the first one the site that is cut off is a leaf, in the second one site 3 sends
-/// to it. Neither has it for its root.
+/// Two trees. In the first one the site that is cut off is a leaf, and in the second one site 3 is
+/// its child. It is the root of neither.
 api::Plan two_trees() {
   api::Plan plan{.epoch = 3, .activation_round = 0, .members = {}, .trees = {}};
   for (std::uint16_t n = 0; n < kSites; ++n) plan.members.push_back({.node = n, .ranks = {n}});
@@ -65,7 +65,7 @@ std::size_t rounds_ended(const Outcome& outcome, Instant from, Instant until) {
 }  // namespace
 
 TEST_CASE("a site that is cut off is absent, and takes part again when its links are back") {
-  // Also in the middle of a round, which takes about 300 ms.
+  // Some cuts begin in the middle of a round, which takes about 300 ms.
   const Duration begin = Duration::ms(1000 + 47 * GENERATE(range(0, 8)));
   const Duration length = Duration::ms(GENERATE(2500, 6000));
   const Scenario s = cut_scenario(begin, length);
@@ -74,13 +74,13 @@ TEST_CASE("a site that is cut off is absent, and takes part again when its links
                        << length.count_ns() / 1'000'000 << " ms");
   CHECK(outcome.failure == "");
   CHECK(count(outcome, CloseReason::kAbsent) > 0);
-  // Of each tree: the round in which the links went, those that may follow without the site, and
-  // those in which it catches up.
+  // In each tree: the round in which the links fail, the rounds that may follow without the site,
+  // and those in which it catches up.
   CHECK(count(outcome, CloseReason::kAbsent) <= 2 * (2 * kMaxLeadRounds + 1));
   CHECK(count(outcome, CloseReason::kFull) >= kRounds / 2);
-  // What was kept has come: the checker holds delivered and submitted against each other.
+  // Residuals have come with later rounds; the checker compares what was delivered and submitted.
   CHECK(outcome.counters.blocks_carried > 0);
-  // Nobody waits for long once the links are back.
+  // No rank waits for long once the links are back.
   const Instant back = Instant() + begin + length;
   CHECK(rounds_ended(outcome, back, back + Duration::seconds(8)) >= kMaxLeadRounds);
 }

@@ -8,13 +8,13 @@
 
 #include "tests/sim/cluster.h"
 
-/// A small simulated job whose rounds may lack something, for tests that script what gets lost.
+/// A small simulated job with rounds that may be partial, for tests that script the losses.
 namespace gradplane::tolerant_lab {
 
 using sim::Outcome;
 using sim::Scenario;
 
-inline constexpr std::uint32_t kBlockElements = kMinBlockBytes / 4;  // of fp32
+inline constexpr std::uint32_t kBlockElements = kMinBlockBytes / 4;  // elements of fp32 in a block
 
 struct TensorSpec {
   std::uint32_t elements;
@@ -36,15 +36,16 @@ inline api::BucketBounds bucket_of(std::uint32_t id, const std::vector<TensorSpe
   return bucket;
 }
 
-/// Two exact blocks, then 40 of which a fifth may be missing.
+/// A bucket with two exact blocks, and 40 blocks of which a fifth may be missing.
 inline api::BucketBounds plain_bucket(std::uint32_t id) {
   return bucket_of(id, {{2 * kBlockElements, 0}, {40 * kBlockElements, 0.2F}});
 }
 inline constexpr std::uint32_t kFirstLossy = 2;
 inline constexpr std::uint32_t kAllowance = 8;
 
-/// Three workers (nodes 1 to 3, ranks 0 to 2) and a root (node 0) on a clean network. One strict
-/// round, in which the root learns how long a round takes, then `rounds` of the first bucket.
+/// Three workers (nodes 1 to 3, ranks 0 to 2) and a root (node 0) on a network without faults. One
+/// strict round, in which the root learns how long a round takes, then `rounds` rounds of the first
+/// bucket.
 inline Scenario lab_scenario(Compensation compensation, std::vector<api::BucketBounds> buckets,
                              std::uint32_t rounds) {
   Scenario s;
@@ -61,7 +62,7 @@ inline Scenario lab_scenario(Compensation compensation, std::vector<api::BucketB
   return s;
 }
 
-/// The last rounds, one of each bucket, lose nothing and bring what was kept.
+/// Adds one round of each bucket without loss, which brings what was kept as a residual.
 inline void add_closing_rounds(Scenario& s) {
   for (const api::BucketBounds& bucket : s.tolerance.buckets) {
     s.rounds.push_back(sim::round_of(bucket));

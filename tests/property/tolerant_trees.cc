@@ -16,17 +16,17 @@ using gradplane::testing::kSanitized;
 
 namespace {
 
-/// Leave to close early goes down one level in each round after the strict ones.
+/// The permission to close early goes down one level in each round after the strict ones.
 constexpr std::uint32_t kLossyRound = 8;
 constexpr std::uint32_t kLate = 6;
 
 /// A chain: node 0 is the root, and each further node sends to the one before. The last node sends
-/// to the root over a link without a delay. `delays`: of the links of the chain, one way.
+/// to the root over a link without delay. `delays`: one-way delays of the chain's links.
 struct Chain {
   std::vector<Duration> delays;
   bool relays_have_ranks = true;
-  /// On a slow link later blocks prove the loss of earlier ones. On a fast one the whole round is
-  /// under way before anything is acked.
+  /// On a slow link, later blocks prove the loss of earlier ones. On a fast link, the whole round
+  /// is in flight before anything is acked.
   std::uint64_t mbit = 2;
 
   std::uint16_t height() const { return static_cast<std::uint16_t>(delays.size()); }
@@ -66,7 +66,7 @@ Scenario chain_scenario(const Chain& chain, std::uint32_t rounds) {
   return s;
 }
 
-/// The first sending of these blocks of a round is lost on the way from a node to its parent.
+/// Loses the first transmission of these blocks of a round, on the way from a node to its parent.
 void lose_first(Scenario& s, std::uint16_t node, BlockRange blocks) {
   const auto lost = std::make_shared<std::set<std::uint16_t>>();
   s.link.lose = [=](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
@@ -80,7 +80,7 @@ std::vector<Duration> delays_of(std::size_t shape, std::uint16_t height) {
   constexpr Duration kShort = Duration::ms(1);
   std::vector<Duration> delays(height, kShort);
   switch (shape) {
-    case 0:  // the lowest link is the long one
+    case 0:  // the lowest link has the long delay
       delays.back() = kLong;
       break;
     case 1:
@@ -92,13 +92,13 @@ std::vector<Duration> delays_of(std::size_t shape, std::uint16_t height) {
     case 3:
       delays.assign(height, kLong);
       break;
-    default:  // longer and longer on the way down
+    default:  // delays grow towards the leaf
       for (std::size_t n = 0; n < height; ++n) delays[n] = kLong * (n + 1) / height;
   }
   return delays;
 }
 constexpr std::size_t kShapes = 5;
-/// Under sanitizers one chain in this many.
+/// Under sanitizers the test runs one in so many chains.
 constexpr std::size_t kChainsOfSanitizers = kSanitized ? 5 : 1;
 
 }  // namespace
@@ -117,18 +117,18 @@ TEST_CASE("what a link loses is missing of the hosts below it, and of no others"
     INFO("height " << height << ", shape " << shape << ", ranks " << ranks << ", " << mbit
                    << " Mbit/s, lost above node " << node);
     CHECK(outcome.failure == "");
-    // A node above that closed before its relay would lack all hosts below that relay. Some
-    // blocks that were not lost may be late.
+    // If a node above closed before its relay did, all hosts below that relay would be missing.
+    // Some blocks that were not lost may be late.
     std::uint32_t hosts_below = 0;
     for (std::uint16_t n = node; n <= height; ++n) hosts_below += chain.has_rank(n) ? 1 : 0;
     CHECK(outcome.tolerance.missing_blocks <= (kAllowance + kLate) * hosts_below);
-    CHECK(outcome.packets_dropped >= kAllowance);  // one may not be sent before the close
+    CHECK(outcome.packets_dropped >= kAllowance);  // one block may not be sent before the close
   }
 }
 
-/// A daemon that knows no bounds yet may not begin a second round of the bucket either: a root that
-/// still gathers the first one would gather the second one exactly, and count nothing of what a
-/// relay that has its leave goes on without.
+/// Neither may a daemon that does not know the bounds begin a second round of the bucket. A root
+/// that still gathers the first round would gather the second one exactly, and not count what is
+/// missing from relays that may close early.
 TEST_CASE("a host without bounds submits no bucket again before its last round is over") {
   constexpr BlockRange kLost = {kFirstLossy, kFirstLossy + 5};
   const Chain chain{.delays = {Duration::ms(1), Duration::ms(1)}, .mbit = 1000};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Updates that go once to all their receivers, over whole engines in virtual time: whoever hears
-// the group, each receiver gets every block of them, nobody else gets one, and what the network
-// copies leaves its sender once.
+// Updates that go once to a group of all their receivers, with whole engines in virtual time. Each
+// receiver gets every block, whoever hears the group. No other node gets a block, and updates leave
+// their sender only once if the network copies them.
 #include <functional>
 
 #include "tests/property/exchange_scenarios.h"
@@ -20,10 +20,11 @@ constexpr std::uint16_t kMembers = 6;
 constexpr std::size_t kReceivers = 3;
 constexpr std::size_t kSelections = 2;
 constexpr std::uint32_t kBlocks = 24;
-/// Rounds of a selection that begin before its first trial is answered, and so go to each alone.
+/// Rounds of a selection that begin before its first trial is answered. Their blocks go to each
+/// receiver alone.
 constexpr std::uint32_t kUntilHeard = 4;
 
-/// Rounds of exchanges, of the selections in turn.
+/// `rounds` exchanges with the selections in turn.
 Scenario exchanges_of(std::uint32_t rounds, std::size_t receivers = kReceivers) {
   Scenario s;
   s.plan = ring_plan(kMembers, kSelections, receivers);
@@ -51,7 +52,7 @@ TEST_CASE("where the network copies, an update leaves its sender once, for its r
     CHECK(all.blocks_to_groups <= kRounds * kMembers * kBlocks);
     CHECK(all.blocks_to_groups >=
           (kRounds - kSelections * kUntilHeard) * kMembers * std::uint64_t{kBlocks});
-    // The rest went to each alone, before the first trials were answered.
+    // The others went to each receiver alone, before the first trials were answered.
     CHECK(all.blocks_sent - all.blocks_to_groups <=
           kSelections * kUntilHeard * kMembers * kReceivers * kBlocks + all.group_trials);
     CHECK(all.group_trials == kMembers * kSelections);
@@ -88,7 +89,7 @@ TEST_CASE("a receiver that does not hear the groups gets updates alone, and hold
   REQUIRE(o.failure == "");
   const std::uint64_t alone = o.counters.blocks_sent - o.counters.blocks_to_groups;
   CHECK(o.counters.blocks_to_groups > (kRounds - kSelections * kUntilHeard) * kMembers * kBlocks);
-  CHECK(alone >= kRounds * kReceivers * kBlocks);  // of its three senders
+  CHECK(alone >= kRounds * kReceivers * kBlocks);  // from its three senders
   CHECK(alone <= kRounds * kReceivers * kBlocks +
                      kSelections * kUntilHeard * kMembers * kReceivers * kBlocks);
 }
@@ -97,7 +98,7 @@ TEST_CASE("a switch that stops copying in the middle of an exchange stops nobody
   for (const std::int64_t ms : {3, 11}) {
     const Instant from = Instant() + Duration::ms(ms);
     const Instant until = from + Duration::ms(50);
-    for (const bool is_one : {false, true}) {  // for one of them, or for all
+    for (const bool is_one : {false, true}) {  // the switch does not copy for one host, or for all
       Scenario s = exchanges_of(300);
       s.link.bits_per_second = 100'000'000;
       s.link.copies_for = [=](std::uint16_t to, Instant now) {
@@ -108,8 +109,9 @@ TEST_CASE("a switch that stops copying in the middle of an exchange stops nobody
       REQUIRE(o.failure == "");
       REQUIRE(o.ended > until + Duration::ms(150));
       CHECK(o.counters.group_members_deaf >= 1);
-      CHECK(o.counters.blocks_to_groups > 100 * kMembers * kBlocks);  // and they were used again
-      // What went to groups in vain is bounded by what is in flight, not by the time.
+      CHECK(o.counters.blocks_to_groups > 100 * kMembers * kBlocks);  // groups were used again
+      // The number of blocks that groups did not hear depends on what is in flight, not on the
+      // time.
       CHECK(o.counters.blocks_retransmitted < 600 * kMembers);
     }
   }
@@ -121,7 +123,7 @@ TEST_CASE("exact rounds over the same plan go to the groups of results") {
     s.rounds[r] = {ElementType::kFloat32, kBlocks * kBlockElements};
   const Outcome o = run(s);
   REQUIRE(o.failure == "");
-  // Of 20 sums the results, and of 40 exchanges the updates.
+  // Results of 20 sums, and updates of 40 exchanges, go to groups.
   CHECK(o.counters.blocks_to_groups > (40 - kSelections * kUntilHeard) * kMembers * kBlocks);
   CHECK(o.counters.group_trials >= kMembers * (kSelections + 1));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Sums that go in narrower types than the trainers': how far they are off, and that `carry` keeps
-// what was rounded off.
+// Sums whose wire types are narrower than the trainers' types: how large errors are, and that
+// `carry` keeps rounding errors.
 #include <algorithm>
 #include <vector>
 
@@ -13,10 +13,10 @@ using namespace gradplane::tolerant_lab;
 
 namespace {
 
-/// So many that errors which are not carried are clearly more than those of one round.
+/// So many rounds that errors which are not carried are clearly larger than those of one round.
 constexpr std::uint32_t kRounds = 80;
 
-/// Two exact blocks as they are, then 20 of each wire type, and a block that two of them share.
+/// Two exact blocks in fp32, then 20 blocks in each wire type, and a block that two types share.
 api::BucketBounds mixed_bucket(float bound) {
   api::BucketBounds bucket = bucket_of(1, {{2 * kBlockElements, 0},
                                            {20 * kBlockElements + 40, bound},
@@ -26,14 +26,14 @@ api::BucketBounds mixed_bucket(float bound) {
   return bucket;
 }
 
-/// Trees with relays that have ranks: 0 is the root of 1 and 2, and 1 that of 3 and 4.
+/// A tree with relays that have ranks: 0 is the parent of 1 and 2, and 1 of 3 and 4.
 api::Plan ranked_relays() {
   api::Plan plan = sim::sharded(5);
   plan.trees.assign(1, {.weight = 1, .root = 0, .parent = {api::kNoNode, 0, 0, 1, 1}});
   return plan;
 }
 
-/// Two ranks on each host, so that a leaf sums before it sends.
+/// Puts two ranks on each host, so that a leaf sums before it sends.
 api::Plan crowded(api::Plan plan) {
   std::uint16_t rank = 0;
   for (api::Member& member : plan.members) {
