@@ -12,7 +12,8 @@ constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
 }  // namespace
 
-// Blocks 0 and 1 of tree 0 left at first_sent_us(), 2 and 3 two milliseconds later: bits 0-3.
+// Bits 0-3 of the ack: blocks 0 and 1 of tree 0 left at first_sent_us(), and blocks 2 and 3 two
+// milliseconds later.
 Rows push_ack_rows(const TableNode& n) {
   const std::uint32_t early = n.first_sent_us();
   const std::uint32_t late = early + 2000;
@@ -84,7 +85,8 @@ Rows push_ack_rows(const TableNode& n) {
   };
 }
 
-// Blocks 8 and 9 of tree 1 left at first_sent_us(), 10 and 11 two milliseconds later: bits 0-3.
+// Bits 0-3 of the ack: blocks 8 and 9 of tree 1 left at first_sent_us(), and blocks 10 and 11 two
+// milliseconds later.
 Rows result_ack_rows(const TableNode& n) {
   const std::uint32_t late = n.first_sent_us() + 2000;
   const PacketBuilder ack = n.result_ack().echo_us(n.first_sent_us());

@@ -16,7 +16,7 @@ void append(Rows& rows, Rows more) {
   for (Row& row : more) rows.push_back(std::move(row));
 }
 
-/// Rounds before, after and beyond the one that is open.
+/// Pushes of rounds before and after the open one, and too far ahead.
 Rows push_round_rows(const TableNode& n) {
   return {
       {"of the round that ended",

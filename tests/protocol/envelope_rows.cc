@@ -13,8 +13,8 @@ Row malformed(std::string description, PacketBuilder packet) {
 
 }  // namespace
 
-// Where each field lies: docs/wire-protocol.md. What is written has a tag that fits; what is poked
-// or cut has not.
+// docs/wire-protocol.md has the offsets of fields. The tag of a packet is valid after write(), and
+// invalid after poke() or a cut.
 Rows envelope_rows(const TableNode& n) {
   const PacketBuilder push = n.push(2, 0, 4);
   const PacketBuilder ack = n.push_ack();

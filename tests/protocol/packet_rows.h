@@ -11,21 +11,22 @@
 
 namespace gradplane::testing {
 
-/// What one packet does to a TableNode, counter by counter. What is not named does not happen.
+/// The effect of one packet on a TableNode, by counter. Effects that are not named must not happen.
 struct Effect {
   std::optional<hop::Drop> drop = std::nullopt;
   std::uint32_t received = 0;  // blocks taken into the round
-  std::uint32_t landed = 0;    // blocks of ours that are no longer in flight: acked, or lost
-  std::uint32_t lost = 0;      // of them, those that will be sent again
-  enum class Answer { kNone, kAck, kComplete } answer = Answer::kNone;  // at once
+  // blocks of this node that leave the flight, because they are acked or lost
+  std::uint32_t landed = 0;
+  std::uint32_t lost = 0;  // those of them that will be sent again
+  enum class Answer { kNone, kAck, kComplete } answer = Answer::kNone;  // sent at once
 };
 
 struct Row {
   std::string description;
-  std::vector<PacketBuilder> before;  // delivered first; not judged
+  std::vector<PacketBuilder> before;  // delivered before, without a check
   PacketBuilder packet;
   Effect effect;
-  int via = -1;  // the node whose address it comes from, if not the one that it names
+  int via = -1;  // the node from whose address it comes; -1: the node that it names
 };
 using Rows = std::vector<Row>;
 

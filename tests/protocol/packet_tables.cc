@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// One packet against a node in the middle of a round: it does what its row says and nothing else,
-// and whatever it was, the round ends with the right sum.
+// Delivers one packet to a node in the middle of a round. The packet must have exactly the effect
+// in its row, and whatever it was, the round must end with the right sum.
 #include <set>
 
 #include "tests/protocol/packet_rows.h"

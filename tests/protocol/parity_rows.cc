@@ -13,7 +13,8 @@ using hop::Drop;
 using Answer = Effect::Answer;
 
 constexpr std::uint32_t kNow = TableNode::kRound;
-constexpr std::uint32_t kNext = kNow + 1;  // of which nothing has come; tree 0 has 8 to 15
+// a round of which nothing has come; tree 0 carries blocks 8 to 15
+constexpr std::uint32_t kNext = kNow + 1;
 constexpr std::uint32_t kFirst = TableNode::kTreeBlocks;
 constexpr std::uint8_t kRows = 3;
 
@@ -21,14 +22,14 @@ PacketBuilder block_of(const TableNode& n, std::uint32_t block, std::uint32_t ro
   return n.push(2, 0, block, round).parity_rows(kRows);
 }
 
-/// The first blocks of node 2, in a round that begins with `first`.
+/// The first `count` blocks of node 2, in a round whose range in tree 0 begins with kFirst.
 std::vector<PacketBuilder> blocks_of(const TableNode& n, std::uint32_t count) {
   std::vector<PacketBuilder> blocks;
   for (std::uint32_t b = 0; b < count; ++b) blocks.push_back(block_of(n, kFirst + b));
   return blocks;
 }
 
-/// What node 2 sends after its blocks.
+/// The parity that node 2 sends after its blocks.
 PacketBuilder parity_of(const TableNode& n, std::uint16_t row) {
   hop::ParityTable table(kMinBlockBytes, TableNode::kTreeBlocks);
   hop::Parity* parity = table.take(kRows, TableNode::kTreeBlocks);

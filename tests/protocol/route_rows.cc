@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Blocks that come over auxiliary routes. The plan has two: 3, 1, 2, on which this node (1) relays,
+// Blocks over auxiliary routes. The plan has two routes: 3, 1, 2, on which this node (1) relays,
 // and 2, 3, 1, which ends here.
 #include "dataplane/job/relay.h"
 #include "tests/protocol/packet_rows.h"

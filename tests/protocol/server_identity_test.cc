@@ -18,7 +18,7 @@ namespace {
 constexpr uid_t kAlice = 4711;
 constexpr uid_t kBob = 4712;
 
-/// A server without a file, which every user can reach: the kernel chooses a name for it.
+/// A server at an abstract address, which every user can reach. The kernel chooses its name.
 class Server {
  public:
   Server() : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -33,7 +33,7 @@ class Server {
 
   int fd() const { return fd_; }
 
-  /// Whether a client of this process's user trusts it.
+  /// Whether a client of this process's user trusts the server.
   bool is_trusted(uid_t named) const {
     const int client = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (::connect(client, reinterpret_cast<const sockaddr*>(&address_), address_bytes_) != 0) {
@@ -71,7 +71,7 @@ TEST_CASE("whom a client trusts to serve") {
       {"also to one who is as unknown", kUnknownUid, kUnknownUid, 0, false},
       {"unless that is accepted", kUnknownUid, kAlice, kUnknownUid, true},
   };
-  if (::geteuid() != 0) return;  // only root can play two users
+  if (::geteuid() != 0) return;  // only root can act as two users
   for (const Row& row : rows) {
     INFO(row.what);
     const Server server;

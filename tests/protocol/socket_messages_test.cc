@@ -18,7 +18,7 @@ const std::string kKeyText = "00112233445566778899aabbccddeeff";
 struct Row {
   std::string text;
   RejectReason reason;
-  std::string says;  // part of the rejection's text
+  std::string says;  // a part of the rejection's text
 };
 
 std::string attach_with(const std::string& rank, const std::string& world_size,
@@ -27,7 +27,7 @@ std::string attach_with(const std::string& rank, const std::string& world_size,
          world_size + rest + "}";
 }
 
-/// A sound bucket message with these members instead of its own.
+/// A valid bucket message, in which `members` replace its own members.
 std::string bucket_with(const std::string& members) {
   const std::vector<std::pair<std::string, std::string>> sound = {
       {"bucket", "1"},
@@ -383,6 +383,6 @@ TEST_CASE("text with brackets and commas in it, and the densest table, are simpl
   const auto dense = parse_client_message(
       R"({"type":"bucket","bucket":1,"element_type":1,"total":16384,"first":0,"tensors":[)" +
       tensors.substr(0, tensors.size() - 100) + "]}");
-  // All start at 0, so it is wrong, but not because it is dense.
+  // All tensors begin at 0, so the message is invalid, but not because it is so dense.
   CHECK(dense.rejection.reason == RejectReason::kOutOfRange);
 }
