@@ -9,10 +9,10 @@
 #include "dataplane/model/reduction.h"
 #include "tests/support/packet.h"
 
-/// What fuzz targets whose input is a list of choices have in common.
+/// Common parts of fuzz targets whose input is a list of choices.
 namespace gradplane::testing {
 
-/// The input, choice by choice; zeros after its end.
+/// Reads the input choice by choice. After its end all choices are 0.
 class Choices {
  public:
   explicit Choices(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -29,7 +29,7 @@ class Choices {
     for (int i = 0; i < 4; ++i) v = v << 8 | byte();
     return v;
   }
-  /// Mostly near the ends of the range, where mistakes are.
+  /// A number that is mostly near the ends of the range, where errors are likely.
   std::uint32_t number() {
     switch (below(6)) {
       case 0:
@@ -49,8 +49,8 @@ class Choices {
   std::span<const std::uint8_t> bytes_;
 };
 
-/// Changes a field of a packet. `number`: of the last packet; `via`: gets the node that the packet
-/// comes from, if it is another one than its sender.
+/// Changes a field of a packet. `number`: the number of the last packet. Sets `via` to the node
+/// from which the packet comes, if that is not its sender.
 inline void change(PacketBuilder& packet, Choices& in, std::uint64_t number, int& via) {
   switch (in.below(16)) {
     case 0:

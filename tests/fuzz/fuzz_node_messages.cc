@@ -15,8 +15,7 @@ using namespace gradplane;
 
 namespace {
 
-/// What a collector gives out is a table that can be sent on, and that nodes can be asked to
-/// gather.
+/// A table from a collector must be one that can be sent on, and that nodes can gather.
 void check_table_part(std::span<const std::byte> bytes) {
   auto part = session::decode_table_part(bytes);
   if (!part.ok()) return;

@@ -21,15 +21,15 @@ namespace {
 constexpr api::NodeId kSelf = 0;
 constexpr api::NodeId kPeer = 1;
 constexpr std::uint64_t kPeerIncarnation = 99;
-/// Choices from here on are about plans: what an engine or an operator says.
+/// Choices from this value on are events of plans: what an engine or an operator says.
 constexpr std::uint8_t kPlanEvents = 240;
-/// And from here on they describe a bucket.
+/// Choices from this value on describe a bucket.
 constexpr std::uint8_t kDescribe = 250;
-/// A size beyond this one means another term.
+/// A size beyond this one stands for another term.
 constexpr std::size_t kLongestMessage = 223;
 
-/// A peer that holds the cluster's key and says whatever the input says, to a manager that
-/// coordinates (or not), while ranks come and go and time passes.
+/// A peer that has the cluster's key and sends what the input says. The manager coordinates or does
+/// not. Meanwhile ranks attach and detach, and time passes.
 class Machine {
  public:
   explicit Machine(bool coordinates) : manager_(config(coordinates)) {}
@@ -69,7 +69,7 @@ class Machine {
  private:
   void leave(RankHandle handle, bool clean) {
     manager_.detach(handle, clean, now_);
-    // Some keep their memory until they leave once more.
+    // Some ranks keep their memory until they detach a second time.
     if (clean) manager_.memory_freed(handle);
   }
 
@@ -79,7 +79,7 @@ class Machine {
     c.coordinator = coordinates ? kSelf : kPeer;
     c.node_names = {"self", "peer"};
     c.incarnation = 5;
-    // Small, so that an input reaches them.
+    // The quotas are small, so that inputs reach them.
     c.quotas = {.jobs = 2, .ranks = 2, .wait = Duration::seconds(5)};
     c.resolve_bounds = [](const std::vector<api::BucketBounds>& tables) {
       return ResolvedBounds{tables, 0.1F, "fuzz"};
@@ -116,7 +116,7 @@ class Machine {
         now_);
   }
 
-  /// `honest`: in the conversation and in sequence, so that the body reaches the state machines.
+  /// `honest`: in the right conversation and sequence, so that the body reaches the state machines.
   void datagram(ByteReader& in, bool honest) {
     Datagram d;
     d.source = kPeer;
@@ -139,7 +139,8 @@ class Machine {
     }
     const std::size_t size = in.read<std::uint8_t>();
     const std::span<const std::byte> message = in.rest().first(std::min(size, in.rest().size()));
-    // The newest term, unless the input says more than messages can: then one of another number.
+    // The term is the newest one, unless the size is beyond that of messages. Then it is another
+    // one.
     Term term = manager_.term().term;
     if (size > kLongestMessage) {
       if ((size & 1) != 0) ++term.number;
@@ -152,7 +153,7 @@ class Machine {
     for (std::size_t i = 0; i < message.size(); ++i) (void)in.read<std::uint8_t>();
   }
 
-  /// An engine may answer what was not asked.
+  /// An engine may give answers for which no one has asked.
   void plan_event(ByteReader& in) {
     const auto choice = in.read<std::uint8_t>();
     const std::uint32_t job = installed_.empty() ? 1 : installed_.begin()->first;
@@ -224,12 +225,13 @@ class Machine {
   Instant now_ = Instant::from_ns(1000);
   std::map<std::uint32_t, std::uint32_t> installed_;
   struct Plans {
-    std::uint32_t prepared = 0;  // the newest epoch
+    std::uint32_t prepared = 0;  // the newest prepared epoch
     std::uint32_t in_force = 0;
     std::uint32_t before = 0;
   };
-  std::map<std::uint32_t, Plans> plans_;                      // of those
-  std::map<std::uint32_t, std::set<std::uint32_t>> bounded_;  // buckets of those
+  std::map<std::uint32_t, Plans> plans_;  // of the installed jobs
+  // of the installed jobs: buckets with bounds
+  std::map<std::uint32_t, std::set<std::uint32_t>> bounded_;
   std::uint64_t heard_incarnation_ = 5;
   std::uint32_t sequence_ = 0;
   std::uint32_t acknowledge_ = 0;

@@ -10,7 +10,7 @@ using namespace gradplane::protocol;
 
 namespace {
 
-/// What was accepted can be said again, and is then accepted and the same.
+/// A message that was accepted must be equal after it is encoded and parsed again.
 template <typename Message, typename Parse>
 void check(const Parsed<Message>& parsed, Parse parse) {
   if (!parsed.ok()) {
@@ -19,7 +19,7 @@ void check(const Parsed<Message>& parsed, Parse parse) {
     return;
   }
   const std::string text = encode(*parsed.message);
-  // A name may grow when it is written again (escapes), and then be too long to be said.
+  // A name may be longer when it is encoded again, because of escapes, and then be too long.
   if (text.size() > kMaxSocketMessageBytes) return;
   const Parsed<Message> again = parse(text);
   GP_ASSERT(again.ok());

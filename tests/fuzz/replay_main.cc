@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-/// Small changes of every input, the same in every run: what a compiler without libFuzzer can do.
+/// The number of small changes to every input, which are the same in every run. Any compiler can do
+/// that, without libFuzzer.
 constexpr int kMutationsPerInput = 300;
 
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
@@ -45,7 +46,7 @@ void mutate(std::vector<std::uint8_t>& bytes, std::mt19937& random) {
 
 }  // namespace
 
-/// Runs a fuzz target over the files of a folder and over small changes of them.
+/// Runs a fuzz target on the files of a folder, and on small changes of them.
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::fprintf(stderr, "usage: %s CORPUS_FOLDER\n", argv[0]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What the readers of packets do with any bytes: what they take is consistent, and writing it gives
-// the same bytes.
+// The readers of packets get arbitrary bytes. What they accept must be consistent, and writing it
+// again must give the same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -65,7 +65,7 @@ void check_grant(const Envelope& envelope, std::span<const std::byte> packet) {
   check_same(packet, std::span(out).first(packet.size()));
 }
 
-/// Nobody reads the padding, so it may be any bytes; zeros are written.
+/// Padding is not read, so it may have any bytes. Zeros are written.
 void check_sounding(const Envelope& envelope, std::span<const std::byte> packet) {
   Sounding sounding;
   if (read_sounding(envelope, packet, sounding) != ParseError::kNone) return;
@@ -78,9 +78,10 @@ void check_sounding(const Envelope& envelope, std::span<const std::byte> packet)
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::vector<std::uint8_t> copy(data, data + size);  // its end is guarded
-  // Whatever the input says: a corpus lives longer than a version, and behind a wrong one there is
-  // nothing to see.
+  // a copy, so that the sanitizer sees reads past its end
+  std::vector<std::uint8_t> copy(data, data + size);
+  // Sets the version, whatever the input says: a corpus is used for longer than a version, and
+  // packets of a wrong version are dropped at once.
   if (size > kVersionOffset) {
     copy[0] = kMagic;
     copy[kVersionOffset] = kVersion;

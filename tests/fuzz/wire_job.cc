@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // A whole job under arbitrary sequences of packets, submissions and pauses. The input is a list of
-// choices: most packets are valid ones of which one or two fields are changed. The node trusts
-// everybody (no tags), so that every path is open.
+// choices: most packets are valid, but one or two of their fields are changed. There are no tags,
+// so the node accepts packets of all senders and every path can be reached.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,9 +25,9 @@ constexpr std::uint16_t kBucket = 7;
 constexpr std::uint32_t kElements = 1152;
 constexpr std::uint16_t kRanks = 5;
 constexpr std::uint32_t kShardedElements = 128 * kRanks;
-constexpr std::uint32_t kFirstRound = 0xffff'fff8;  // the numbers wrap within a few rounds
+constexpr std::uint32_t kFirstRound = 0xffff'fff8;  // numbers wrap around within a few rounds
 
-/// Leaf, relay and root of three trees at once, or a node without ranks, as the input says.
+/// Leaf, relay and root of three trees at once, or a node without ranks. The input decides.
 job::JobConfig config_of(Choices& in) {
   job::JobConfig c;
   c.job = c.epoch = 1;
@@ -62,7 +62,7 @@ job::JobConfig config_of(Choices& in) {
   return c;
 }
 
-/// Bounds of the bucket that most rounds are of, in the trees that have their root here.
+/// The bucket of most rounds, with the trees that are gathered here.
 aggregate::BucketConfig bucket_of(const job::JobConfig& job) {
   aggregate::BucketConfig c;
   c.epoch = job.epoch;
@@ -138,7 +138,7 @@ class Fuzzer {
                              in_.below(8) != 0 ? ElementType::kFloat32 : type, bucket);
   }
 
-  /// Most packets and submissions agree on it.
+  /// The operation of a round in most of its packets and submissions.
   static Operation operation_of(std::uint32_t round) {
     return round % 3 == 0 ? static_cast<Operation>(2 + round / 3 % 3) : Operation::kAllReduce;
   }
@@ -198,7 +198,7 @@ class Fuzzer {
     }
   }
 
-  /// Most blocks announce parity, and some are some.
+  /// Adds parity fields to a block: most blocks announce parity, and some packets are parity.
   PacketBuilder with_parity(PacketBuilder block, wire::PacketType type) {
     if (in_.below(4) == 0) return block;
     const auto rows = static_cast<std::uint8_t>(in_.below(16) == 0 ? in_.byte() : 6);
@@ -231,7 +231,7 @@ class Fuzzer {
                   now_);
   }
 
-  /// A packet of a sounding, or an answer; of its fields some are wrong.
+  /// Delivers a packet of a sounding, or an answer. Some of its fields are wrong.
   void sound() {
     const bool is_answer = in_.below(2) == 0;
     const std::size_t block_bytes = in_.below(4) == 0 ? in_.byte() : kMinBlockBytes;
@@ -253,7 +253,7 @@ class Fuzzer {
     node_.deliver(envelope.sender, packet, now_);
   }
 
-  /// What the node sent comes back as an answer that an honest neighbour could give.
+  /// Delivers answers to the packets that the node has sent, as a correct neighbour might.
   void echo() {
     for (const testing::Sent& sent : sent_) {
       const testing::SeenPacket h = sent.seen();
@@ -282,7 +282,7 @@ class Fuzzer {
     sent_.clear();
   }
 
-  /// What the engine does after every burst.
+  /// Does what the engine does after every burst.
   void settle() {
     for (testing::Sent& packet : node_.drain(now_)) sent_.push_back(std::move(packet));
     (void)node_.events();
@@ -293,10 +293,10 @@ class Fuzzer {
 
   Choices in_;
   CoreNode node_;
-  aggregate::Bucket bucket_;  // only pointed to while there are packets and submissions
+  aggregate::Bucket bucket_;  // the job points to it only while it handles packets and submissions
   bool knows_bounds_;
-  std::uint64_t number_ = 0;  // of the last packet, whoever sent it
-  int via_ = -1;              // the node that the packet at hand comes from, if not its sender
+  std::uint64_t number_ = 0;  // of the last packet of any sender
+  int via_ = -1;  // the node from which the current packet comes, if that is not its sender
   Instant now_ = Instant::from_ns(((std::int64_t{1} << 32) - 5000) * 1000);
   std::vector<testing::Sent> sent_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Runs a fuzz target over random inputs, the same ones in every run: what any compiler can do.
+// Runs a fuzz target on random inputs, which are the same in every run. Any compiler can do that.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A job with exchanges under bounded staleness, under arbitrary sequences of packets, submissions,
-// pauses and plans with other members. The input is a list of choices, as for wire_job.
+// A job with exchanges under bounded staleness gets arbitrary sequences of packets, submissions,
+// pauses, and plans with other members. The input is a list of choices, as for wire_job.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -28,10 +28,11 @@ constexpr std::uint16_t kBucket = 7;
 constexpr std::uint32_t kElements = 1152;
 constexpr std::uint32_t kBlocks = 9;
 constexpr std::uint32_t kSelections = 2;
-constexpr std::uint32_t kExactEvery = 64;           // of so many rounds one is a sum
-constexpr std::uint32_t kFirstRound = 0xffff'ffe1;  // the numbers wrap around, and it is no sum
+constexpr std::uint32_t kExactEvery = 64;  // one of so many rounds is a sum
+// numbers wrap around; the first round is not a sum
+constexpr std::uint32_t kFirstRound = 0xffff'ffe1;
 
-/// Rank n is on node n, and tree n has the n-th member as its root.
+/// Rank n is on node n. The n-th member is the root of tree n.
 api::Plan plan_of(Choices& in, std::uint32_t epoch) {
   api::Plan plan{.epoch = epoch, .activation_round = kFirstRound, .members = {}, .trees = {}};
   for (std::uint16_t n = 0; n < kNodes; ++n) {
@@ -68,7 +69,7 @@ job::JobConfig config_of(const api::Plan& plan) {
   return config;
 }
 
-/// Each child of the tree that is rooted here is a stream.
+/// Each child in the tree whose root is this node is a stream.
 std::vector<aggregate::GatheredTree> gathered_in(const job::PlanConfig& plan) {
   std::vector<aggregate::GatheredTree> gathered;
   for (std::size_t t = 0; t < plan.trees.size(); ++t) {
@@ -137,7 +138,7 @@ class Fuzzer {
   }
 
  private:
-  /// Of a round: what most packets and submissions agree on.
+  /// The statement of a round in most of its packets and submissions.
   static Statement said_of(std::uint32_t round) {
     if (round % kExactEvery == 0) return {.elements = kElements};
     return {.elements = kElements,
@@ -160,13 +161,14 @@ class Fuzzer {
     if (node_.job().submit(0, round, said) == job::SubmitResult::kAccepted && is_next) ++next_;
   }
 
-  /// All others send what is theirs of a round.
+  /// All other members send their blocks of a round.
   void deliver_round() {
     const std::uint32_t id = next_ - in_.below(4) + in_.below(2);
     const api::Plan& plan = plan_of_round(id);
     for (std::size_t from = 0; from < plan.members.size(); ++from) {
       if (plan.members[from].node == kSelf || in_.below(8) == 0) continue;
-      const std::uint32_t lost = in_.below(4 * kBlocks);  // one of them, or none
+      // index of the lost block; beyond the blocks, none is lost
+      const std::uint32_t lost = in_.below(4 * kBlocks);
       for (std::uint32_t block = 0; block < kBlocks; ++block) {
         if (block == lost) continue;
         node_.deliver(plan.members[from].node,
@@ -180,7 +182,8 @@ class Fuzzer {
     return plans_.size() == 1 || is_new ? plans_.back() : plans_[plans_.size() - 2];
   }
 
-  /// Of a member to the tree that is rooted here. Who is not to send an update sends word of it.
+  /// A push of a member in the tree whose root is this node. A member that has no update for this
+  /// node sends an empty push.
   PacketBuilder push(const api::Plan& plan, std::size_t from, std::uint32_t id,
                      std::uint32_t block) {
     const Statement said = said_of(id);
@@ -206,7 +209,7 @@ class Fuzzer {
             .geometry = Geometry::of(said_of(id), kMinBlockBytes, members)};
   }
 
-  /// A packet of a member of one of the last two plans, of the tree that is rooted here or there.
+  /// A packet of a member in one of the last two plans, in this node's tree or in another one.
   PacketBuilder valid() {
     const std::uint32_t id = some_round();
     const bool is_other = plans_.size() > 1 && in_.below(8) == 0;
@@ -244,7 +247,7 @@ class Fuzzer {
                   now_);
   }
 
-  /// Whoever gets what the node has sent takes it.
+  /// Acks all blocks that the node has sent.
   void answer() {
     for (const testing::Sent& sent : sent_) {
       const testing::SeenPacket h = sent.seen();
@@ -266,8 +269,7 @@ class Fuzzer {
     sent_.clear();
   }
 
-  /// Prepares a plan with other members, puts it in force, gives it up, or says that the one before
-  /// is over.
+  /// Prepares a plan with other members, commits or aborts it, or ends the plan before.
   void change_plan() {
     const std::uint32_t epoch = plans_.back().epoch;
     switch (in_.below(4)) {
@@ -290,7 +292,7 @@ class Fuzzer {
       case 1:
         if (in_.below(8) != 0 || node_.job().abort(epoch) == nullptr) return;
         plans_.pop_back();
-        is_committed_ = true;  // the one before carries all rounds from its own activation on
+        is_committed_ = true;  // the plan before carries all rounds from its own activation on
         activation_ = horizon_ - (std::uint32_t{1} << 16);
         return;
       case 2: {
@@ -305,7 +307,7 @@ class Fuzzer {
     }
   }
 
-  /// What the engine does after every burst.
+  /// Does what the engine does after every burst.
   void settle() {
     for (testing::Sent& packet : node_.drain(now_)) sent_.push_back(std::move(packet));
     (void)node_.events();
@@ -318,12 +320,12 @@ class Fuzzer {
   Choices in_;
   std::vector<api::Plan> plans_;
   CoreNode node_;
-  aggregate::Bucket bucket_;  // only pointed to while there are packets and submissions
+  aggregate::Bucket bucket_;  // the job points to it only while it handles packets and submissions
   bool knows_bucket_;
-  std::uint64_t number_ = 0;  // of the last packet, whoever sent it
+  std::uint64_t number_ = 0;  // of the last packet of any sender
   std::uint32_t next_ = kFirstRound;
   std::uint32_t horizon_ = 0;
-  std::uint32_t activation_ = 0;  // of the newest plan, where it is committed
+  std::uint32_t activation_ = 0;  // of the newest plan, if it is committed
   bool is_committed_ = false;
   Instant now_ = Instant::from_ns(((std::int64_t{1} << 32) - 5000) * 1000);
   std::vector<testing::Sent> sent_;
