@@ -230,7 +230,7 @@ class Machine {
     std::uint32_t before = 0;
   };
   std::map<std::uint32_t, Plans> plans_;  // of the installed jobs
-  // of the installed jobs: buckets with bounds
+  // Of the installed jobs: buckets with bounds.
   std::map<std::uint32_t, std::set<std::uint32_t>> bounded_;
   std::uint64_t heard_incarnation_ = 5;
   std::uint32_t sequence_ = 0;

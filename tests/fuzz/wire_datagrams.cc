@@ -78,7 +78,7 @@ void check_sounding(const Envelope& envelope, std::span<const std::byte> packet)
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // a copy, so that the sanitizer sees reads past its end
+  // A copy, so that the sanitizer sees reads past its end.
   std::vector<std::uint8_t> copy(data, data + size);
   // Sets the version, whatever the input says: a corpus is used for longer than a version, and
   // packets of a wrong version are dropped at once.

@@ -29,7 +29,7 @@ constexpr std::uint32_t kElements = 1152;
 constexpr std::uint32_t kBlocks = 9;
 constexpr std::uint32_t kSelections = 2;
 constexpr std::uint32_t kExactEvery = 64;  // one of so many rounds is a sum
-// numbers wrap around; the first round is not a sum
+// Numbers wrap around; the first round is not a sum.
 constexpr std::uint32_t kFirstRound = 0xffff'ffe1;
 
 /// Rank n is on node n. The n-th member is the root of tree n.
@@ -167,7 +167,7 @@ class Fuzzer {
     const api::Plan& plan = plan_of_round(id);
     for (std::size_t from = 0; from < plan.members.size(); ++from) {
       if (plan.members[from].node == kSelf || in_.below(8) == 0) continue;
-      // index of the lost block; beyond the blocks, none is lost
+      // Index of the lost block; beyond the blocks, none is lost.
       const std::uint32_t lost = in_.below(4 * kBlocks);
       for (std::uint32_t block = 0; block < kBlocks; ++block) {
         if (block == lost) continue;

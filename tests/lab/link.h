@@ -49,9 +49,9 @@ struct LinkSettings {
   std::int64_t rate_bits_per_second = 0;  // of wire_bytes(); 0: infinite, without a queue
   Duration delay;
   Duration jitter;  // uniform from 0 to this, added to the delay; frames keep their order
-  // including the frame that is being sent; a full queue drops
+  // Length of the queue, with the frame that is being sent; a full queue drops.
   std::int64_t queue_bytes = 256 << 10;
-  // a frame that finds more in the queue is marked; 0: no marks
+  // A frame that finds more in the queue is marked; 0: no marks.
   std::int64_t ecn_threshold_bytes = 0;
   LossModel loss;
   Reordering reorder;

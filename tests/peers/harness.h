@@ -54,7 +54,7 @@ struct Training {
   std::uint64_t compute_ns = 0;
   /// Standard deviation of the computing time, relative to it. All ranks draw the same times.
   double jitter = 0;
-  // buckets that are submitted together; peers without buckets send one message
+  // Buckets that are submitted together; peers without buckets send one message.
   std::uint32_t buckets = 1;
 };
 

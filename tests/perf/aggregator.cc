@@ -178,6 +178,6 @@ int main(int argc, char** argv) {
   std::fflush(nullptr);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
-  // without destructors, because DPDK's interrupt thread may still use the devices
+  // Without destructors, because DPDK's interrupt thread may still use the devices.
   _exit(good ? 0 : 1);
 }

@@ -188,7 +188,7 @@ bool print_kernel_rates() {
     for (const Kind& kind : kinds) {
       for (const Operation operation : kOperations) {
         const bool adds = operation == Operation::kAccumulate || operation == Operation::kAdd;
-        // the rows of fp32 have it already
+        // The rows of fp32 have it already.
         if (kind.plain == &plain_float_loops() && !adds) continue;
         if (!gives_bits_of_reference(kind, operation)) {
           std::printf("%s: the plain loop of operation %d gives other bits\n",

@@ -87,7 +87,7 @@ void Workers::take_result(Worker& worker, std::uint16_t node, const wire::BlockP
   hop::BlockReceiver& results = worker.results[round % kAhead];
   if (round >= next_.round + 1 || round + kAhead < next_.round) return;
   if (worker.result_rounds[round % kAhead] != round) {
-    // the worker has all results of this round
+    // The worker has all results of this round.
     if (worker.result_rounds[round % kAhead] > round) return;
     worker.result_rounds[round % kAhead] = round;
     results.open({0, geometry_.blocks});

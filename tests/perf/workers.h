@@ -43,7 +43,7 @@ class Workers {
     std::uint32_t sent_blocks = 0;
     std::uint32_t completed = 0;  // rounds of which all results have come, in order
     Instant acked_at;
-    // an ack is still to be sent, because the ring had no room
+    // An ack is still to be sent, because the ring had no room.
     std::array<bool, kAhead> ack_again{};
     std::vector<hop::BlockReceiver> results;   // by round % kAhead
     std::vector<std::uint32_t> result_rounds;  // the rounds of these results

@@ -108,7 +108,7 @@ TEST_CASE("an exchange may lack what the bounds of its tensors allow") {
   REQUIRE(outcome.failure == "");
   CHECK(outcome.counters.rounds_closed_early > 20);
   CHECK(outcome.counters.blocks_missing > 0);
-  // from three senders in six trees
+  // From three senders in six trees.
   CHECK(outcome.counters.blocks_missing < std::uint64_t{200} / 5 * 3 * 6 * 40);
 }
 

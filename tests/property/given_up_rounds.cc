@@ -122,7 +122,7 @@ TEST_CASE("a parent that lacks what it had acknowledged is found out by a questi
   CHECK(seen.by == 2);
   CHECK(seen.because_of == 0);
   CHECK(seen.stall.reason == Stall::Reason::kDisputed);
-  // the question itself has brought one block
+  // The question itself has brought one block.
   CHECK(seen.stall.blocks >= kBlocks - kFirstLost - 1);
 }
 

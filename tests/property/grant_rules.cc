@@ -110,7 +110,7 @@ TEST_CASE("over any network everything arrives, and no grant exceeds the window"
 TEST_CASE("senders keep their share while others are slow, dead or silent") {
   Scenario s = incast(8, 4000);
   const double fast_s = 7 * 4000 * 1522 * 8 / 1e9;
-  // share of the link for the seven others; no one gets a sender's unused share
+  // Share of the link for the seven others; no one gets a sender's unused share.
   double rest = 7.0 / 8;
   double others_s = 0;  // time of the link for the first sender
   SECTION("slow") {
@@ -181,7 +181,7 @@ TEST_CASE("grants keep the link busy while others are slow, dead or silent") {
 TEST_CASE("a far sender gets as much as the near ones, and the link is busy") {
   Scenario s = incast(4, 16'000);
   s.buffer_bytes = 256 << 10;
-  // the delay fills its equal share of the blocks in flight
+  // The delay fills its equal share of the blocks in flight.
   s.senders[0].extra_delay = Duration::us(800);
   const Outcome outcome = run(s);
   const auto [first, last] =

@@ -15,7 +15,7 @@ namespace gradplane::testing {
 struct Effect {
   std::optional<hop::Drop> drop = std::nullopt;
   std::uint32_t received = 0;  // blocks taken into the round
-  // blocks of this node that leave the flight, because they are acked or lost
+  // Blocks of this node that leave the flight, because they are acked or lost.
   std::uint32_t landed = 0;
   std::uint32_t lost = 0;  // those of them that will be sent again
   enum class Answer { kNone, kAck, kComplete } answer = Answer::kNone;  // sent at once

@@ -13,7 +13,7 @@ using hop::Drop;
 using Answer = Effect::Answer;
 
 constexpr std::uint32_t kNow = TableNode::kRound;
-// a round of which nothing has come; tree 0 carries blocks 8 to 15
+// A round of which nothing has come; tree 0 carries blocks 8 to 15.
 constexpr std::uint32_t kNext = kNow + 1;
 constexpr std::uint32_t kFirst = TableNode::kTreeBlocks;
 constexpr std::uint8_t kRows = 3;

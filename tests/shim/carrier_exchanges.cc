@@ -136,7 +136,7 @@ TEST_CASE("a gradient is exchanged by the selection of its pass") {
       const std::size_t sender = test::sender_to(rank, pass % kSelections, kWorld);
       bool right = true;
       for (std::size_t i = 0; i < kElements; ++i) {
-        // the mean of two updates, times four ranks
+        // The mean of two updates, times four ranks.
         const auto want = static_cast<float>(2 * (2 * (i % 100 * 8) + rank + sender));
         right = right && end.values[i] == want;
       }

@@ -166,7 +166,7 @@ TEST_CASE("a tensor's name that is no text is registered all the same") {
 TEST_CASE("a bucket of many tensors goes in parts, and none loses its name") {
   AttachedRank rank;
   std::string name;
-  // so many registrations fit into the socket while the daemon does not read
+  // So many registrations fit into the socket while the daemon does not read.
   std::size_t count = 0;
   SECTION("short names") {
     name = "layer4.0.conv2.weight";

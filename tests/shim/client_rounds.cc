@@ -100,7 +100,7 @@ TEST_CASE("what does not fit the operation of a submission is refused here") {
   AttachedRank rank;  // one of two ranks
   CHECK(rank.submit(0, {8, 1, 0, 0, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 1, 6, 0, 0, 0}) == GP_BAD_ARGUMENT);
-  // all_reduce has no source
+  // An all_reduce has no source.
   CHECK(rank.submit(0, {8, 1, kAllReduce, 1, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 1, kBroadcast, kWorld, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 1, kBroadcast, 0, 5, 0}) == GP_BAD_ARGUMENT);

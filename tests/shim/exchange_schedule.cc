@@ -62,7 +62,7 @@ TEST_CASE("parameters are averaged when the operator wants it, and only where gr
     CAPTURE(step);
     pass(other, exchanged(3));
     CHECK(other.take_due() == (step % 3 == 0 ? Due::kAverage : Due::kNothing));
-    // a second forward pass before the next backward pass
+    // A second forward pass before the next backward pass.
     CHECK(other.take_due() == Due::kNothing);
   }
 }

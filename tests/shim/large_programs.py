@@ -33,7 +33,7 @@ def sums(tensor_count, elements, steps):
             work.wait()
         seconds.append(time.perf_counter() - begin)
         for number, t in enumerate(tensors):
-            # in place, because a copy would also be resident
+            # In place, because a copy would also be resident.
             t.sub_(pattern, alpha=WORLD).sub_(WORLD * (number + step) + sum(range(WORLD)))
             wrong += int(t.count_nonzero())
         own.append(resident_kib("self"))

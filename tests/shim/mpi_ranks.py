@@ -15,7 +15,7 @@ from waiting import wait_until
 LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpirun.mpich"}
 # The path of mpi_programs for each MPI: "openmpi=PATH:mpich=PATH".
 PROGRAMS = dict(one.split("=") for one in os.environ["GP_TEST_MPI_PROGRAMS"].split(":"))
-# calls of each collective in `exact`: types times operations times sizes times places
+# Calls of each collective in `exact`: types times operations times sizes times places.
 EXACT = 7 * 4 * 3 * 2
 
 

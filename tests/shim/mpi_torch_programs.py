@@ -17,7 +17,7 @@ for dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
 result = torch.full((1000,), float(rank))
 dist.all_reduce(result, op=dist.ReduceOp.MAX, async_op=True).wait()
 assert result.eq(size - 1).all()
-# with all ranks, because PyTorch 2.6 hangs in new_group() of some ranks over MPI
+# With all ranks, because PyTorch 2.6 hangs in new_group() of some ranks over MPI.
 everyone = dist.new_group()
 result = torch.ones(10)
 dist.all_reduce(result, group=everyone)

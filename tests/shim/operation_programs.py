@@ -194,7 +194,7 @@ def refused_copies():
         lambda: dist.all_gather(zeros(3), torch.zeros(3, 1)),
         lambda: group.allgather([zeros(3), zeros(3)], [torch.zeros(3)]).wait(),
         lambda: group.allgather([], []).wait(),
-        # carried, then PyTorch refuses
+        # Carried, then PyTorch refuses.
         lambda: dist.all_gather([leaf, *zeros(2)[1:]], torch.ones(2)),
         lambda: dist._all_gather_base(torch.zeros(3 * WORLD), torch.zeros(3)),
         lambda: dist.reduce_scatter(torch.zeros(3), zeros(3)),

@@ -170,7 +170,7 @@ def groups():
     assert float(results[2][0]) == sum(range(WORLD))
     own, parts = torch.full((10,), float(RANK)), [torch.zeros(10) for _ in same_half]
     dist.all_gather(parts, own, group=mine)
-    # its rank in the world, which is not its rank in the group
+    # Its rank in the world, which is not its rank in the group.
     dist.broadcast(own, same_half[-1], group=mine)
     assert [float(t[0]) for t in parts] == same_half and float(own[0]) == same_half[-1]
     dist.destroy_process_group(everyone)

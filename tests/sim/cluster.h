@@ -45,10 +45,10 @@ struct Scenario {
   std::size_t round_bytes = 64 << 10;
   std::size_t cores = 1;      // poll cores of each node
   std::size_t in_flight = 2;  // rounds that a rank may have in flight
-  // rounds of one all_reduce; a rank begins the next one when all before are done; 0: no such limit
+  // Rounds of one all_reduce. A rank begins the next one when all before are done. 0: no limit.
   std::uint32_t rounds_of_all_reduce = 0;
   Duration compute_max = Duration::ms(2);  // work of a rank before each round, uniform from 0
-  // overrides compute_max for the ranks that have an entry
+  // Overrides compute_max for the ranks that have an entry.
   std::vector<Duration> compute_max_of_rank;
   bool authenticate = true;
   bool paced = true;                      // nodes know the rate of their link
@@ -59,7 +59,7 @@ struct Scenario {
   bool buffer_known = false;              // nodes know the size of the queue before their downlink
   bool forward_order = false;
   CongestionSettings congestion;
-  // minimum round trip time for parity; none: no parity
+  // Minimum round trip time for parity; none: no parity.
   std::optional<Duration> parity_from = hop::kLongPath;
   Duration limit = Duration::seconds(60);  // virtual time after which a run counts as hung
   Duration stall_after = job::kMinStall;   // the shortest that a configuration allows
@@ -70,7 +70,7 @@ struct Scenario {
   /// rank is on the same node in all plans, and two successive plans share some member with ranks.
   /// that follow each other have some member with ranks in common.
   std::vector<api::Plan> flips;
-  std::uint32_t flip_every = 50;  // rounds for which each plan is in force at least
+  std::uint32_t flip_every = 50;                // rounds for which each plan is in force at least
   Duration flip_message_max = Duration::ms(2);  // longest delay of a message about plans
 
   /// Convert between an index into `rounds` and the round number on the wire, which wraps around.
@@ -84,7 +84,7 @@ struct ToleranceTotals {
   std::uint64_t partial_blocks = 0;
   std::uint64_t missing_blocks = 0;    // each host's missing contribution to a block counts once
   std::uint64_t carried_elements = 0;  // elements that came with a later round
-  // rounds with changed bounds from which something was missing
+  // Rounds with changed bounds from which something was missing.
   std::uint64_t partial_after_change = 0;
   std::uint64_t at(CloseReason r) const { return closes[static_cast<std::size_t>(r)]; }
   void add(const ToleranceTotals& other);

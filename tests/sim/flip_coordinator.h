@@ -105,7 +105,7 @@ class FlipCoordinator {
   std::vector<Message> messages_;
   std::size_t next_ = 0;  // index into scenario_.flips
   bool is_under_way_ = false;
-  // the older plan has ended at all nodes; messages about it may be on their way
+  // The older plan has ended at all nodes; messages about it may be on their way.
   bool has_ended_ = false;
   std::size_t answers_ = 0;
   std::size_t leaving_ = 0;  // nodes that have not left yet

@@ -36,7 +36,7 @@ struct Job {
   Duration compute;
   double jitter = 0;  // standard deviation of the compute time, relative to it
   double weight = 1;
-  // the total that the scheduler is told for an iteration, relative to the real one
+  // The total that the scheduler is told for an iteration, relative to the real one.
   double stated_total = 1;
 };
 
@@ -61,14 +61,14 @@ struct Scenario {
   /// Every sender has measured its path without queues, as if its job had run alone before.
   /// Otherwise a job that begins while another one sends takes that queue for a part of its path.
   bool paths_known = false;
-  // the scheduler knows the buffer's size; otherwise it assumes one, as the daemon does
+  // The scheduler knows the buffer's size; otherwise it assumes one, as the daemon does.
   bool tell_buffer = true;
   grants::GrantScheduler::Policy policy = grants::GrantScheduler::Policy::kFair;
   std::vector<Sender> senders;
   std::vector<Job> jobs;
-  // initial value of every sender's packet count, to test wrap-around
+  // Initial value of every sender's packet count, to test wrap-around.
   std::uint32_t first_count = 0;
-  // interval of small packets of another sender over the downlink; 0: none
+  // Interval of small packets of another sender over the downlink; 0: none.
   Duration victim_interval;
   Duration limit = Duration::seconds(600);
   /// Called after every event, so that a test can look or intervene.
@@ -84,9 +84,9 @@ struct Outcome {
   bool finished = false;  // every job ran all its iterations
   Instant ended;
   std::vector<std::vector<Iteration>> iterations;  // of each job
-  // of each sender: when its last block of the last iteration has arrived
+  // Of each sender: when its last block of the last iteration has arrived.
   std::vector<Instant> sender_ends;
-  // of job 0 in its last iteration: when each block has arrived from all senders
+  // Of job 0 in its last iteration: when each block has arrived from all senders.
   std::vector<Instant> block_ends;
   std::vector<std::uint64_t> came;  // different blocks that have arrived, by sender
   std::vector<Duration> victim_delays;

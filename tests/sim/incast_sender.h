@@ -55,7 +55,7 @@ class SenderState {
   std::uint32_t iteration = 0;
   std::uint64_t sent_again = 0;
   Instant uplink_free;
-  // begin of the silence about blocks in flight; a grant does not end it
+  // When the silence about blocks in flight began. A grant does not end it.
   Instant heard_at;
   std::uint32_t probes = 0;  // in this silence
 

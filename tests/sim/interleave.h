@@ -16,7 +16,7 @@ namespace gradplane::sim::interleave {
 struct Training {
   double period_s = 0.05;
   double share = 0.5;
-  // the total that the scheduler is told for an iteration, relative to the real one
+  // The total that the scheduler is told for an iteration, relative to the real one.
   double stated_total = 1;
 };
 
@@ -26,7 +26,7 @@ struct Setting {
   std::string contestant = "grants";  // what limits senders, by a name of contestant.h
   std::size_t mark_bytes = 0;         // ECN threshold of the downlink
   std::uint32_t iterations = 60;
-  // delay of each job's start from the one before, relative to its communication time
+  // Delay of each job's start from the one before, relative to its communication time.
   double offset = 0.01;
   double jitter = 0;  // standard deviation of the compute time, relative to it
   std::uint64_t link_bits_per_second = 1'000'000'000;

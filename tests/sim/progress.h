@@ -30,7 +30,7 @@ class Progress {
   bool all_done() const { return first_lacked_ + 1 == ranks_at_.size(); }
 
  private:
-  // the number of ranks, by how many rounds they have completed
+  // The number of ranks, by how many rounds they have completed.
   std::vector<std::uint32_t> ranks_at_;
   std::uint32_t first_lacked_ = 0;
   std::uint32_t end_ = 0;

@@ -59,7 +59,7 @@ struct RedrawnTotals {
   std::uint64_t unstruck = 0;  // misfortunes whose phase never came
   std::array<std::array<std::uint64_t, kMisfortunes>, kSwitchPhases> struck{};
   std::uint64_t takeovers = 0;  // runs that ended under another coordinator
-  // plans that another coordinator than the first has prepared
+  // Plans that another coordinator than the first has prepared.
   std::uint64_t redraws_after_takeover = 0;
   std::uint64_t relayed = 0;  // blocks over auxiliary routes
   std::uint64_t late = 0;     // runs in which the late node was in the plan at the end

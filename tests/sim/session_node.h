@@ -126,7 +126,7 @@ class SessionNode {
   daemon::RankTable ranks_;
   std::vector<std::unique_ptr<engine::Engine>> engines_;  // by core
   std::unique_ptr<session::SessionManager> session_;
-  // by core; null while the engine has it
+  // By core; null while the engine has it.
   std::vector<std::unique_ptr<api::EngineSnapshot>> snapshots_;
   daemon::LinkTable links_;
   std::vector<Order> orders_;

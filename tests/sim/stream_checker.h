@@ -69,7 +69,7 @@ class StreamChecker {
   std::vector<std::vector<bool>> has_exact_;         // by rank and round
   std::vector<std::uint32_t> step_of_round_;         // a round's step of its bucket
   std::map<std::uint16_t, std::vector<std::uint32_t>> rounds_of_bucket_;  // by bucket, then by step
-  // by bucket, then by rank: the number of steps
+  // By bucket, then by rank: the number of steps.
   std::map<std::uint16_t, std::vector<std::uint32_t>> submitted_;
   /// By receiver, sender, bucket and block: the steps whose update has been in a result.
   using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t>;

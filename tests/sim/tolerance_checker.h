@@ -89,7 +89,7 @@ class ToleranceChecker {
     std::vector<std::int64_t> kept;  // by element, and by rank of the element's lane
     std::uint32_t uses = 0;          // number of rounds in the scenario with this bucket
     std::uint32_t checked = 0;       // the rounds before this one are checked
-    // by tensor: blocks missing from sums, each source by itself
+    // By tensor: blocks missing from sums, each source by itself.
     std::vector<std::uint64_t> missing;
     std::vector<std::uint64_t> counted;           // the same as counted by the roots
     std::vector<std::uint64_t> excluded;          // the same as counted by those that pushed them
@@ -166,7 +166,7 @@ class ToleranceChecker {
   };
   std::map<std::pair<std::uint32_t, std::uint8_t>, Closed> reports_;  // by round and tree
   std::vector<std::optional<Instant>> submitted_at_;  // by round: when the first rank submitted it
-  // by node and part
+  // By node and part.
   std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> reports_of_part_;
   ToleranceTotals totals_;
 };

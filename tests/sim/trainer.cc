@@ -100,7 +100,7 @@ double reduced(Reduction reduction, double a, double b) {
 
 std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index) {
   const auto word = static_cast<std::uint32_t>(index / 2);
-  // the bytes of -0
+  // The bytes of -0.
   if (word % 64 == rank % 64) return std::byte{static_cast<unsigned char>(index % 2 * 0x80)};
   const std::uint32_t mixed =
       (static_cast<std::uint32_t>(index) + 1) * 2654435761U ^ (round * 40503U + rank * 9973U + 7U);

@@ -54,7 +54,7 @@ struct WanResult {
   double bound_s = 0;  // no plan of trees is faster
   std::vector<double> times_s;
   double sent_again = 0;  // retransmitted share of all blocks
-  // share of all blocks that were retransmitted although the receiver had them
+  // Share of all blocks that were retransmitted although the receiver had them.
   double needless = 0;
   // As shares of all frames on all links.
   double lost_at_random = 0;

@@ -40,7 +40,7 @@ struct ClusterOptions {
 /// all plans. The first member of the first plan that has ranks is in all plans.
 struct PlanFlip {
   api::Plan plan;
-  // it is prepared when the first rank has completed so many rounds
+  // It is prepared when the first rank has completed so many rounds.
   std::uint32_t after_rounds = 0;
   bool abort = false;  // the coordinator aborts it when some or all nodes have prepared it
 };
@@ -85,7 +85,7 @@ class CoreCluster {
     std::size_t local = 0;
     bool is_here = false;
     std::uint32_t submitted = 0;
-    // all rounds before this one are done; rounds may end in another order
+    // All rounds before this one are done; rounds may end in another order.
     std::uint32_t completed = 0;
     std::vector<bool> done;
   };
@@ -131,9 +131,9 @@ class CoreCluster {
   std::mt19937_64 random_;
   std::uint32_t first_round_;
   std::vector<api::Member> members_;  // of all plans
-  // by index into elements_ of the first round
+  // By index into elements_ of the first round.
   std::vector<std::pair<std::uint32_t, api::Plan>> plans_;
-  // by index into members_; null: not in the job now
+  // By index into members_; null: not in the job now.
   std::vector<std::unique_ptr<CoreNode>> nodes_;
   std::vector<Rank> ranks_;
   std::vector<std::uint32_t> elements_;
