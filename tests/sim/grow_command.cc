@@ -22,7 +22,7 @@ constexpr Duration kRest = Duration::seconds(10);
 constexpr double kMilli = 1e3;
 constexpr double kKibi = 1024;
 
-/// Sites with about four links each, as in `plan_times`.
+/// Sites with about six neighbours each, as in `plan_times`.
 plan::Network network_of(std::size_t nodes, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   return testing::random_network(random, nodes, nodes / 4);

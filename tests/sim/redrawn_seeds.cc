@@ -33,7 +33,7 @@ void RedrawnTotals::add(const RedrawnTotals& other) {
 
 namespace {
 
-/// So many seeds must have shown every phase and every misfortune at least once.
+/// From so many seeds on, a run must have shown every phase and every misfortune.
 constexpr std::uint64_t kShowAll = 100;
 
 void print_seed(std::uint64_t seed, const RedrawnOutcome& o) {

@@ -132,9 +132,9 @@ constexpr std::uint64_t kLargeEvery = 25;
 constexpr std::uint64_t kLargeAt = 5;
 constexpr std::uint64_t kCrashEvery = 8;
 constexpr std::uint64_t kCrashAt = 0;
-/// So many tolerant scenarios must have shown everything.
+/// From so many tolerant scenarios on, a run must have shown everything.
 constexpr std::uint64_t kShowAll = 200;
-/// So many scenarios with auxiliary routes, groups or parity must have used them.
+/// From so many scenarios with auxiliary routes, groups or parity on, a run must have used them.
 constexpr std::uint64_t kShowRoutes = 10;
 
 void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {

@@ -24,7 +24,7 @@ RANK = BUILD / "tests/smoke/rank_client"
 START_SECONDS = 30
 RANK_SECONDS = 120
 SKIP = 77
-# Seven hosts with two trees. agg, r1 and r2 have no ranks. Each tree has relays.
+# Seven hosts with two trees. r1 and r2 have no ranks. Each tree has at least one relay.
 TREE_HOSTS = ["agg", "r1", "r2", "w1", "w2", "w3", "w4"]
 TREE = """manual
   trees:
