@@ -189,16 +189,25 @@ Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
   return best;
 }
 
+/// Whether this is the last new push of a round whose blocks are copied. Most nodes owe a root one
+/// push, which is empty. The root sends a child no results before that child's push, and nobody the
+/// tree's first block before the pushes of all. So it goes before all rounds: behind the results of
+/// an older one it would keep this node's links idle when that round ends.
+bool Transmitter::opens_a_tree(const Work& work) const {
+  return work.edge->is_push() && work.edge->senders[work.slot].unsent() == 1 &&
+         !all_contribute(state_.rounds[work.slot].geometry.operation);
+}
+
 bool Transmitter::goes_before(const Work& work, const Work& other) const {
   const std::uint32_t round = work.edge->rounds[work.slot];
   const std::uint32_t than = other.edge->rounds[other.slot];
   const bool has_originals = work.edge->senders[work.slot].has_originals();
   if (has_originals != other.edge->senders[other.slot].has_originals()) return has_originals;
+  if (opens_a_tree(work) != opens_a_tree(other)) return opens_a_tree(work);
   if (round == than) {
     // Results of sums go first, because they let a round finish. Where blocks are copied, pushes
-    // go first: the results of a whole tree wait for the first push of each child, and a root can
-    // pass on what it has. Critical blocks come next. Trees that share a path advance together, so
-    // that links that only one of them uses are never idle.
+    // go first: a root can pass them on. Critical blocks come next. Trees that share a path
+    // advance together, so that links that only one of them uses are never idle.
     if (work.edge->is_push() != other.edge->is_push()) {
       return work.edge->is_push() != all_contribute(state_.rounds[work.slot].geometry.operation);
     }

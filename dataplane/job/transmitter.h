@@ -108,6 +108,7 @@ class Transmitter {
   AckSource ack_source(hop::InEdge& edge, std::uint32_t round);
   bool fill_ack(const AckSource& source, Instant now);
   Work next_work(const hop::Peer& peer) const;
+  bool opens_a_tree(const Work& work) const;
   bool goes_before(const Work& work, const Work& other) const;
   bool round_goes_before(std::size_t slot, std::size_t other) const;
   Instant next_send_to(const hop::Peer& peer) const;

@@ -15,8 +15,8 @@ namespace gradplane::sim {
 namespace {
 
 constexpr auto kWires = kWireTypeNames;
-/// Operations that need no selection.
-constexpr std::span kOperations = std::span(kOperationNames).first<4>();
+/// Those whose bound does not depend on the root of a tree.
+constexpr std::span kOperations = std::span(kOperationNames).first<3>();
 /// The slack of the preset `ltp`.
 constexpr Duration kLtpSlack = Duration::ms(30);
 
@@ -74,8 +74,9 @@ TimeCommand::TimeCommand(CLI::App& app)
       ->check(CLI::IsMember(std::vector<std::string>(kOperations.begin(), kOperations.end())));
   command_->add_option("--wire", wire_, "the wire type of the rounds; the bound is that of fp32")
       ->check(CLI::IsMember(std::vector<std::string>(kWires.begin(), kWires.end())));
-  command_->add_option("--may-miss", may_miss_,
-                       "the share of its blocks that a rank may miss, 0 to 1");
+  command_
+      ->add_option("--may-miss", may_miss_, "the share of its blocks that a rank may miss, 0 to 1")
+      ->excludes("--operation");
   command_->add_flag("--mltcp", mltcp_, "with MLTCP");
   command_->add_flag("!--unpaced", paced_, "nodes do not know the rate of their links");
   command_->add_flag("!--no-parity", parity_, "no parity follows rounds");
@@ -109,7 +110,7 @@ Scenario TimeCommand::scenario(std::uint64_t seed) const {
   s.grants = s.buffer_known = grants_;
   s.compute_max = Duration::us(static_cast<std::int64_t>(compute_us_));
   if (!parity_) s.parity_from.reset();
-  const auto elements = static_cast<std::uint32_t>(bytes_ / 4);
+  const auto elements = static_cast<std::uint32_t>(bytes_ / 4) / hosts_ * hosts_;
   s.rounds.assign(rounds_, {.elements = elements, .operation = operation()});
   const auto wire = std::find(kWires.begin(), kWires.end(), wire_) - kWires.begin();
   if (wire > 0) narrow_rounds(s, kWireTypes[static_cast<std::size_t>(wire)]);
@@ -129,8 +130,7 @@ double TimeCommand::bound_s() const {
   // How many copies of the round cross the busiest link.
   double copies = 2 * (n - 1) / n;
   if (has_shards(operation())) copies = (n - 1) / n;
-  if (operation() == Operation::kBroadcast) copies = 1;
-  if (operation() == Operation::kAllReduce && plan_ == "star") copies = n;
+  if (plan_ == "star") copies = n;  // its root has no rank
   return copies * wire_bits / (mbit_per_s_ * 1e6);
 }
 

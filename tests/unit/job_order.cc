@@ -112,21 +112,26 @@ job::JobConfig root_of_two() {
   return config;
 }
 
-/// Returns the types of the blocks that the node sends when its rank submits. Node 0 has already
-/// begun the round.
-std::vector<wire::PacketType> types_of_blocks(Operation operation) {
+/// Returns the types of the blocks that the node sends when its rank submits this many rounds.
+/// Node 0 has already begun them.
+std::vector<wire::PacketType> types_of_blocks(Operation operation, std::uint32_t rounds) {
   CoreNode node(root_of_two());
-  const Statement said{.elements = kElements, .operation = operation};
-  const PacketBuilder::Round round{.geometry = Geometry::of(said, kMinBlockBytes, 2)};
-  for (std::uint32_t block = kBlocks / 2; block < kBlocks; ++block) {
-    PacketBuilder push = PacketBuilder::block(wire::PacketType::kPush, round, block);
-    push.tree(1).sender(0);
-    if (!all_contribute(operation)) push.empty();
-    node.deliver(0, push.bytes(), kStart);
-    if (!all_contribute(operation)) break;  // one empty push says that node 0 is in the round
+  Statement said{.elements = kElements, .operation = operation};
+  if (operation == Operation::kBroadcast) said.source = 1;
+  for (std::uint32_t id = 0; id < rounds; ++id) {
+    const PacketBuilder::Round round{.id = id, .geometry = Geometry::of(said, kMinBlockBytes, 2)};
+    for (std::uint32_t block = kBlocks / 2; block < kBlocks; ++block) {
+      PacketBuilder push = PacketBuilder::block(wire::PacketType::kPush, round, block);
+      push.tree(1).sender(0);
+      if (!all_contribute(operation)) push.empty();
+      node.deliver(0, push.bytes(), kStart);
+      if (!all_contribute(operation)) break;  // one empty push says that node 0 is in the round
+    }
   }
   node.drain(kStart);
-  REQUIRE(node.job().submit(0, 0, said) == job::SubmitResult::kAccepted);
+  for (std::uint32_t id = 0; id < rounds; ++id) {
+    REQUIRE(node.job().submit(0, id, said) == job::SubmitResult::kAccepted);
+  }
   std::vector<wire::PacketType> types;
   for (const Sent& sent : node.drain(kStart)) types.push_back(sent.seen().type);
   return types;
@@ -136,15 +141,22 @@ std::vector<wire::PacketType> types_of_blocks(Operation operation) {
 
 TEST_CASE("results of sums go before pushes, and pushes of copies before results") {
   using wire::PacketType;
-  for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather}) {
+  for (const Operation operation : {Operation::kAllReduce, Operation::kBroadcast}) {
     CAPTURE(operation_name(operation));
-    const std::vector<PacketType> types = types_of_blocks(operation);
+    const std::vector<PacketType> types = types_of_blocks(operation, 1);
     const bool sums = all_contribute(operation);
     REQUIRE(std::ranges::count(types, PacketType::kResult) == kBlocks / 2);
-    REQUIRE(std::ranges::count(types, PacketType::kPush) == (sums ? kBlocks / 2 : 1));
+    REQUIRE(std::ranges::count(types, PacketType::kPush) == kBlocks / 2);
     CHECK(types.front() == (sums ? PacketType::kResult : PacketType::kPush));
     CHECK(std::ranges::is_partitioned(types, [&](PacketType t) { return t == types.front(); }));
   }
+}
+
+TEST_CASE("a push that opens a tree goes before the results of older rounds") {
+  using wire::PacketType;
+  const std::vector<PacketType> types = types_of_blocks(Operation::kAllGather, 2);
+  REQUIRE(types.size() == 2 + kBlocks);
+  CHECK(std::count(types.begin(), types.begin() + 2, PacketType::kPush) == 2);
 }
 
 TEST_CASE("in forward order an iteration's newest round goes first, after all older iterations") {
