@@ -275,8 +275,8 @@ constexpr Option kOptions[] = {
      .max = kSecond,
      .default_text = "50 us",
      .summary =
-         "With adaptive: how long the loop looks for work, and lets others have the processor "
-         "in between, before it sleeps. Not at all where a packet takes the link longer.",
+         "With adaptive: how long the loop looks for work before it sleeps. In between it lets "
+         "ordinary threads run, but for real_time. No time if a packet takes the link longer.",
      .store = [](const Target& t,
                  const Value& v) { t.config->poll.spin = Duration::ns(v.number); }},
     {.path = "poll.max_sleep",

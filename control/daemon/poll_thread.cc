@@ -40,7 +40,8 @@ Status go_before_others(pthread_t thread) {
   if (error == 0) return Nothing{};
   return Error{fmt::format(
       "poll.real_time: the kernel does not let this process have real-time threads: {}; give it "
-      "CAP_SYS_NICE (the service: AmbientCapabilities=CAP_SYS_NICE), or set poll.real_time: false",
+      "CAP_SYS_NICE or a limit of 1 for real-time priorities (of a service: LimitRTPRIO=1, and no "
+      "RestrictRealtime), or set poll.real_time: false",
       std::strerror(error))};
 }
 

@@ -25,8 +25,7 @@ struct PollOptions {
   std::uint64_t link_bits_per_second = 0;  // 0: not known
 };
 
-/// Lets a thread go before all ordinary threads, as the kernel's own network code does (SCHED_RR).
-/// An error says what is missing.
+/// Lets a thread go before all ordinary threads (SCHED_RR). An error says which right is missing.
 Status go_before_others(pthread_t thread);
 
 /// Runs an engine on a thread of its own until stop(). The engine gets the time only from here.
