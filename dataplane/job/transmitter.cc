@@ -189,10 +189,10 @@ Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
   return best;
 }
 
-/// Whether this is the last new push of a round whose blocks are copied. Most nodes owe a root one
-/// push, which is empty. The root sends a child no results before that child's push, and nobody the
-/// tree's first block before the pushes of all. So it goes before all rounds: behind the results of
-/// an older one it would keep this node's links idle when that round ends.
+/// Whether this is the last new push of a round whose blocks are copied. Most nodes owe a root only
+/// one push, which is empty. Before that push the root sends the node no results, and it sends the
+/// tree's first block to nobody. So the push goes before the blocks of all rounds: if it waited for
+/// the results of an older round, links would be idle when that round ends.
 bool Transmitter::opens_a_tree(const Work& work) const {
   return work.edge->is_push() && work.edge->senders[work.slot].unsent() == 1 &&
          !all_contribute(state_.rounds[work.slot].geometry.operation);
