@@ -313,10 +313,12 @@ def run_lint(run):
         log = ROOT / ".cache" / f"{name.replace(' ', '')}.log"
         begun = time.monotonic()
         code = run_bounded(["scripts/lint", *options], log, LINT_SECONDS)
+        text = log.read_text(errors="replace")
         if code == 0:
-            run.add(name, "passed", near_limit(time.monotonic() - begun, LINT_SECONDS))
+            notes = (near_limit(time.monotonic() - begun, LINT_SECONDS), said("NOTE", text))
+            run.add(name, "passed", "; ".join(note for note in notes if note))
         else:
-            print(log.read_text(errors="replace"), end="", flush=True)
+            print(text, end="", flush=True)
             run.add(name, "failed", f"{why(code, LINT_SECONDS)}; log: {log}")
 
 
