@@ -36,7 +36,7 @@ LIMIT_MARGIN = 3
 BUILD_SECONDS = 1800
 TESTS_SECONDS = 2400
 SMOKE_SECONDS = 450
-VM_SECONDS = 840
+VM_SECONDS = 1440
 LINT_SECONDS = 300
 LEAVE_SECONDS = 2
 # Limits in meson's files are for plain code; sanitizers slow it down.

@@ -5,6 +5,7 @@
 They are unpacked into the build folder. Nothing is installed, and apt's sources do not change.
 """
 
+import lzma
 import os
 import pathlib
 import re
@@ -63,22 +64,25 @@ def kernel_package():
 
 
 def module_order(folder):
-    """The files of MODULES and of the modules that they need, in loading order."""
-    files = {path.stem.replace("-", "_"): path for path in folder.rglob("*.ko")}
-    order = []
+    """MODULES and the modules that they need, in loading order: each file's name and bytes."""
+    # Debian 12 has lib/modules/.../NAME.ko, Debian 13 usr/lib/modules/.../NAME.ko.xz.
+    files = {path.name.split(".")[0].replace("-", "_"): path for path in folder.rglob("*.ko*")}
+    order = {}
 
     def add(name):
         path = files.get(name)
-        if path is None or path in order:  # built into the kernel, or in the list already
+        if path is None or name in order:  # built into the kernel, or in the list already
             return
-        depends = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+        packed = path.read_bytes()
+        module = lzma.decompress(packed) if path.suffix == ".xz" else packed
+        depends = re.search(rb"\0depends=([^\0]*)\0", module)
         for needed in filter(None, depends[1].decode().split(",") if depends else []):
             add(needed.replace("-", "_"))
-        order.append(path)
+        order[name] = module
 
     for name in MODULES:
         add(name.replace("-", "_"))
-    return order
+    return {f"{name}.ko": module for name, module in order.items()}
 
 
 def fetch_kernel():
@@ -109,10 +113,10 @@ def fetch_kernel():
         shutil.rmtree(kernel, ignore_errors=True)
         kernel.mkdir()
         shutil.copy(next(files.glob("boot/vmlinuz-*")), kernel / "vmlinuz")
-        order = module_order(files / "lib/modules")
-        for module in order:
-            shutil.copy(module, kernel)
-        (kernel / "order").write_text("".join(f"{module.name}\n" for module in order))
+        order = module_order(files)
+        for name, module in order.items():
+            (kernel / name).write_bytes(module)
+        (kernel / "order").write_text("".join(f"{name}\n" for name in order))
         (kernel / "stamp").write_text(stamp)
     return kernel
 

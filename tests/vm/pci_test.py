@@ -22,7 +22,7 @@ TASKS = (
 )  # fmt: skip
 PROGRAMS = ("control/daemon/gradplaned", "control/cli/gradplane", "tests/smoke/rank_client",
             "tests/conformance/conformance_pci")  # fmt: skip
-SECONDS = 600
+SECONDS = 1200
 ADAPTERS = "trainer-shim/torch/libgradplane_torch_*.so"
 
 
