@@ -138,6 +138,7 @@ def set_environment(arguments, rank):
     os.environ.update(
         RANK=str(rank), WORLD_SIZE=str(len(arguments.namespaces)),
         MASTER_ADDR=address, MASTER_PORT=port, GLOO_SOCKET_IFNAME=arguments.interface,
+        USE_LIBUV="0",  # Debian 13's PyTorch lacks libuv
     )  # fmt: skip
     if arguments.sockets:
         os.environ["GRADPLANE_SOCKET"] = arguments.sockets[rank]
