@@ -287,8 +287,10 @@ class Lab {
   }
 
   void draw_restart() {
+    restart_s_ = kNever;
+    if (settings_.restarts_per_s <= 0) return;  // std::exponential_distribution takes no such rate
     std::exponential_distribution<double> gap(settings_.restarts_per_s);
-    restart_s_ = settings_.restarts_per_s > 0 ? now_s_ + gap(random_) : kNever;
+    restart_s_ = now_s_ + gap(random_);
   }
 
   /// A transfer loses what it has sent: to one receiver, or to all receivers of a shared copy.

@@ -62,8 +62,9 @@ class SharedRank {
 
  private:
   static double varied(double deviation, std::mt19937_64& random) {
+    if (deviation <= 0) return 1;  // std::normal_distribution takes no such deviation
     std::normal_distribution<double> noise(0, deviation);
-    return deviation > 0 ? std::max(0.0, 1 + noise(random)) : 1;
+    return std::max(0.0, 1 + noise(random));
   }
   static Duration scaled(Duration time, double factor) {
     return Duration::ns(static_cast<std::int64_t>(static_cast<double>(time.count_ns()) * factor));
