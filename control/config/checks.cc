@@ -80,6 +80,7 @@ void check_port_kind(Draft& draft, std::size_t index) {
       {"port.vlan", {kAfPacket, kAfXdp, kMemif, kPci}, false},
       {"port.huge_pages", {kAfPacket, kAfXdp, kMemif, kPci}, false},
       {"port.memory", {kAfPacket, kAfXdp, kMemif, kPci}, false},
+      {"port.zero_copy", {kAfPacket, kMemif, kPci}, false},
   };
   const std::string kind_key = port_key(draft, index, "port.kind");
   if (!draft.has(kind_key)) {

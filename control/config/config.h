@@ -74,6 +74,7 @@ struct PortConfig {
   std::optional<Ipv4> gateway;
   HugePages huge_pages = HugePages::kAuto;
   std::size_t memory_bytes = 0;
+  bool zero_copy = true;
   /// Without a value packets are not paced, and only the window limits them.
   std::optional<std::uint64_t> link_rate_bits_per_s;
   /// Size of the switch's queue before this node's link. Without a value it is not known.

@@ -124,8 +124,12 @@ struct Option {
   void (*store)(const Target&, const Value&) = nullptr;
 };
 
+/// sun_path of a Unix socket holds 107 bytes and a zero.
+inline constexpr std::int64_t kMaxSocketPathBytes = 107;
+
 std::span<const Option> options();
 /// Parts of options(), each in a file of its name. congestion_options() includes grants.
+std::span<const Option> port_options();
 std::span<const Option> gather_options();
 std::span<const Option> congestion_options();
 std::span<const Option> plan_options();

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "control/daemon/huge_pages.h"
 #include "control/daemon/numa.h"
 #include "control/daemon/placement.h"
 #include "control/daemon/planners.h"
@@ -28,7 +29,7 @@ constexpr Duration kBoundsInterval = Duration::seconds(1);
 /// How often reports of rounds are taken from the poll loop. kReportQueueEntries are enough for
 /// rounds that take 100 us or more.
 constexpr Duration kReportsInterval = Duration::ms(100);
-/// How often the control thread tries to free memory of ranks that have left, of one rank at most.
+/// How often memory is freed: that of one rank that has left, and what the port has let go of.
 constexpr Duration kMemoryInterval = Duration::ms(100);
 /// How often the engines are asked what they have measured of links.
 constexpr Duration kLinksInterval = Duration::seconds(1);
@@ -172,6 +173,8 @@ Status Daemon::open_port() {
   auto port = daemon::open_port(config_);
   if (!port) return port.error();
   port_ = std::move(port.value());
+  lent_memory_ = std::make_shared<LentMemory>(*port_);
+  huge_pages().lend_by(lent_memory_);
   if (port_->mtu_payload_bytes() < wire::kBlockOverheadBytes + config_.block_bytes) {
     return Error{
         fmt::format("block.bytes: {} bytes and a header do not fit the {} bytes that a "
@@ -286,6 +289,9 @@ void Daemon::watch_links() {
 
 void Daemon::watch_memory() {
   if (const auto freed = left_memory_.free_one()) session_->memory_freed(*freed);
+  lent_memory_->retry();
+  if (const auto warning = lent_memory_->take_warning())
+    log_.line(config::LogLevel::kWarn, *warning);
   loop_->start_timer(server::EventLoop::now() + kMemoryInterval, [this] { watch_memory(); });
 }
 

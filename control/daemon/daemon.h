@@ -11,6 +11,7 @@
 #include "control/daemon/core.h"
 #include "control/daemon/groups.h"
 #include "control/daemon/jobs.h"
+#include "control/daemon/lent_memory.h"
 #include "control/daemon/link_table.h"
 #include "control/daemon/log.h"
 #include "control/daemon/plan_thread.h"
@@ -107,8 +108,9 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<server::Signals> signals_;
   std::unique_ptr<server::Server> server_;
   std::unique_ptr<session::SessionManager> session_;
-  ipc::Doorbell engine_events_;  // the poll loops ring us
-  ipc::Doorbell plans_made_;     // the plan thread rings us
+  ipc::Doorbell engine_events_;              // the poll loops ring us
+  ipc::Doorbell plans_made_;                 // the plan thread rings us
+  std::shared_ptr<LentMemory> lent_memory_;  // destroyed after the port, which may read the memory
   std::unique_ptr<port::Port> port_;
   std::unique_ptr<engine::SharedLink> shared_link_;  // null if there is one core
   Cores cores_;

@@ -62,7 +62,7 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
     return;
   }
   const Placement place = placement_of(config_, protocol::job_id_of(attach.key));
-  auto channel = make_channel(config_.round_bytes, place.count);
+  auto channel = make_channel(config_.round_bytes, place.count, lent_memory_);
   if (!channel) {
     log_.error("cannot make a channel for rank {}: {}", attach.rank, channel.error().message);
     session_->detach(connection, false, clock_now());

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <new>
+#include <utility>
 
+#include "control/daemon/lent_memory.h"
 #include "dataplane/base/assert.h"
 
 namespace gradplane::daemon {
@@ -33,32 +35,39 @@ void* map_aligned(std::size_t bytes) {
   return begin + before;
 }
 
-class HugePages final : public std::pmr::memory_resource {
- private:
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    if (bytes < kHugePageBytes) return small_.allocate(bytes, alignment);
-    GP_ASSERT(alignment <= kHugePageBytes);
-    void* const at = map_aligned(rounded_up(bytes));
-    // An error is ignored: without huge pages the memory is only slower.
-    ::madvise(at, rounded_up(bytes), MADV_HUGEPAGE);
-    return at;
-  }
-
-  void do_deallocate(void* at, std::size_t bytes, std::size_t alignment) override {
-    if (bytes < kHugePageBytes) return small_.deallocate(at, bytes, alignment);
-    ::munmap(at, rounded_up(bytes));
-  }
-
-  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
-    return this == &other;
-  }
-
-  std::pmr::memory_resource& small_ = *std::pmr::new_delete_resource();
-};
-
 }  // namespace
 
-std::pmr::memory_resource& huge_pages() {
+void HugePages::lend_by(std::weak_ptr<LentMemory> lent) {
+  const std::lock_guard lock(mutex_);
+  lent_ = std::move(lent);
+}
+
+std::shared_ptr<LentMemory> HugePages::lent() {
+  const std::lock_guard lock(mutex_);
+  return lent_.lock();
+}
+
+void* HugePages::do_allocate(std::size_t bytes, std::size_t alignment) {
+  if (bytes < kHugePageBytes) return small_.allocate(bytes, alignment);
+  GP_ASSERT(alignment <= kHugePageBytes);
+  const std::size_t mapped_bytes = rounded_up(bytes);
+  void* const at = map_aligned(mapped_bytes);
+  // An error is ignored: without huge pages the memory is only slower.
+  ::madvise(at, mapped_bytes, MADV_HUGEPAGE);
+  if (const auto lent = this->lent()) lent->add({static_cast<std::byte*>(at), mapped_bytes});
+  return at;
+}
+
+void HugePages::do_deallocate(void* at, std::size_t bytes, std::size_t alignment) {
+  if (bytes < kHugePageBytes) return small_.deallocate(at, bytes, alignment);
+  const std::size_t mapped_bytes = rounded_up(bytes);
+  const auto unmap = [at, mapped_bytes] { ::munmap(at, mapped_bytes); };
+  const auto lent = this->lent();
+  if (lent == nullptr) return unmap();
+  lent->remove({static_cast<std::byte*>(at), mapped_bytes}, unmap);
+}
+
+HugePages& huge_pages() {
   static HugePages resource;
   return resource;
 }

@@ -85,6 +85,7 @@ void add_port(api::PortSnapshot& sum, const api::PortSnapshot& part) {
   sum.rx_bytes += part.rx_bytes;
   sum.tx_datagrams += part.tx_datagrams;
   sum.tx_bytes += part.tx_bytes;
+  sum.tx_lent += part.tx_lent;
   sum.rx_missed += part.rx_missed;
   sum.handed_over += part.handed_over;
   sum.igmp_version = std::max(sum.igmp_version, part.igmp_version);

@@ -41,6 +41,7 @@ port::HugePages huge_pages(config::HugePages wish) {
 }
 
 Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node,
+                                                std::size_t block_bytes,
                                                 const port::Steering& steering) {
   const config::PortConfig& wish = node.port;
   port::DpdkPortOptions options;
@@ -58,13 +59,16 @@ Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node,
   options.mtu = static_cast<std::uint16_t>(wish.mtu_bytes);
   options.huge_pages = huge_pages(wish.huge_pages);
   options.memory_mb = wish.memory_bytes >> 20;
+  // Some drivers are slower if they may get frames in several buffers, and memory that is lent to a
+  // NIC is locked.
+  options.zero_copy = wish.zero_copy && block_bytes >= port::kLendsFromBytes;
   options.steering = steering;
   return port::open_dpdk_port(options);
 }
 
 #else
 
-Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node,
+Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node, std::size_t,
                                                 const port::Steering&) {
   return Error{"port.kind " + std::string(config::name_of(node.port.kind)) +
                ": this gradplaned was built without DPDK; build it with -Ddpdk=enabled "
@@ -82,7 +86,7 @@ Result<std::unique_ptr<port::Port>> open_port(const config::Config& config) {
   if (node.port.kind == config::PortKind::kLoopback) {
     return port::open_lonely_loopback(node.address, {.steering = steering});
   }
-  return open_device(node, steering);
+  return open_device(node, config.block_bytes, steering);
 }
 
 std::string device_name(const config::PortConfig& port) {

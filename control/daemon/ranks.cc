@@ -27,6 +27,16 @@ session::TablePart table_part(const protocol::RegisterBucket& bucket) {
   return part;
 }
 
+/// The last owner's end gives the memory back to `lent`, which deletes the channel.
+std::shared_ptr<engine::RankChannel> share(std::unique_ptr<engine::RankChannel> channel,
+                                           const std::shared_ptr<LentMemory>& lent) {
+  if (lent == nullptr) return channel;
+  lent->add(channel->channel.memory());
+  return {channel.release(), [lent](engine::RankChannel* left) {
+            lent->remove(left->channel.memory(), [left] { delete left; });
+          }};
+}
+
 }  // namespace
 
 Result<TakenBucket> take_bucket(Rank& rank, const protocol::RegisterBucket& said) {
@@ -41,7 +51,8 @@ Result<TakenBucket> take_bucket(Rank& rank, const protocol::RegisterBucket& said
   return taken;
 }
 
-Result<NewChannel> make_channel(std::size_t round_bytes, std::size_t core_count) {
+Result<NewChannel> make_channel(std::size_t round_bytes, std::size_t core_count,
+                                const std::shared_ptr<LentMemory>& lent) {
   auto channel = ipc::Channel::create({.slot_count = kRoundSlots,
                                        .slot_bytes = round_bytes,
                                        .core_count = static_cast<std::uint32_t>(core_count)});
@@ -50,8 +61,9 @@ Result<NewChannel> make_channel(std::size_t round_bytes, std::size_t core_count)
   if (!wake) return wake.error();
   auto memory = channel.value().open_for_trainer();
   if (!memory) return memory.error();
-  return NewChannel{.channel = std::make_shared<engine::RankChannel>(engine::RankChannel{
-                        std::move(channel.value()), std::move(wake.value().ring)}),
+  return NewChannel{.channel = share(std::make_unique<engine::RankChannel>(engine::RankChannel{
+                                         std::move(channel.value()), std::move(wake.value().ring)}),
+                                     lent),
                     .trainer_memory = std::move(memory.value()),
                     .trainer_listens = std::move(wake.value().listen)};
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/daemon/drift.h"
+#include "control/daemon/lent_memory.h"
 #include "control/protocol/socket_messages.h"
 #include "control/session/actions.h"
 #include "control/session/bucket_tables.h"
@@ -50,8 +51,9 @@ struct NewChannel {
   ipc::UniqueFd trainer_listens;
 };
 /// Makes the shared memory of a rank, and the doorbell of its trainer. `core_count` cores share its
-/// job.
-Result<NewChannel> make_channel(std::size_t round_bytes, std::size_t core_count = 1);
+/// job. With `lent` the memory is lent to the port, and unmapped only when that lets go of it.
+Result<NewChannel> make_channel(std::size_t round_bytes, std::size_t core_count = 1,
+                                const std::shared_ptr<LentMemory>& lent = nullptr);
 
 /// Keeps the memory of ranks that have left until nobody uses it any more, neither a poll loop nor
 /// a process of their user. Control thread.

@@ -42,6 +42,7 @@ telemetry::PortStatus port_status(const StatusSources& from, const api::PortSnap
   out.rx_bytes = port.rx_bytes;
   out.tx_datagrams = port.tx_datagrams;
   out.tx_bytes = port.tx_bytes;
+  out.tx_lent = port.tx_lent;
   out.rx_missed = port.rx_missed;
   out.handed_over = port.handed_over;
   out.groups = from.groups.joined_count();

@@ -26,6 +26,7 @@ void fields(Archive& a, Of<PortStatus> auto& s) {
   a("rx_bytes", s.rx_bytes);
   a("tx_datagrams", s.tx_datagrams);
   a("tx_bytes", s.tx_bytes);
+  a("tx_lent", s.tx_lent);
   a("rx_missed", s.rx_missed);
   a("handed_over", s.handed_over);
   a("groups", s.groups);

@@ -116,6 +116,7 @@ void add_port(MetricsWriter& out, const PortStatus& port) {
   const std::initializer_list<std::tuple<const char*, const char*, std::uint64_t>> counters = {
       {"port_rx_datagrams", "Datagrams received.", port.rx_datagrams},
       {"port_tx_datagrams", "Datagrams sent.", port.tx_datagrams},
+      {"port_tx_lent", "Frames whose payload was not copied into a packet buffer.", port.tx_lent},
       {"port_rx_missed", "Dropped by the device before the daemon saw them.", port.rx_missed},
       {"port_handed_over", "Frames that came by another queue than that of their poll core.",
        port.handed_over}};

@@ -41,6 +41,7 @@ struct PortStatus {
   std::uint64_t rx_bytes = 0;
   std::uint64_t tx_datagrams = 0;
   std::uint64_t tx_bytes = 0;
+  std::uint64_t tx_lent = 0;       // frames whose payload was not copied into a packet buffer
   std::uint64_t rx_missed = 0;     // dropped by the device before the daemon saw them
   std::uint64_t handed_over = 0;   // came by another queue than that of their poll core
   std::uint64_t groups = 0;        // how many it has joined

@@ -127,6 +127,10 @@ class TextWriter {
     named("", fmt::format("received {} ({}), sent {} ({}), missed {}",
                           count_text(port.rx_datagrams, "datagram"), bytes_text(port.rx_bytes),
                           port.tx_datagrams, bytes_text(port.tx_bytes), port.rx_missed));
+    if (port.tx_lent > 0) {
+      named("", fmt::format("{} sent from where the payload lay, without a copy",
+                            count_text(port.tx_lent, "frame")));
+    }
     if (port.handed_over > 0) {
       named("", fmt::format("{} came by another queue than their poll core's",
                             count_text(port.handed_over, "frame")));

@@ -18,15 +18,23 @@ namespace {
 constexpr std::size_t kMaxWidening =
     accumulator_bytes(ElementType::kFloat16) / element_bytes(ElementType::kFloat16);
 static_assert(kMaxWidening == 2);
+/// An accumulator takes a multiple of this. So if a piece of memory for several begins at
+/// a cache line, each of them does.
+constexpr std::size_t kCacheLineBytes = 64;
 
 }  // namespace
 
+std::size_t Accumulator::memory_bytes(std::size_t capacity_blocks, std::size_t block_bytes) {
+  const std::size_t bytes = capacity_blocks * block_bytes * kMaxWidening;
+  return (bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+}
+
 Accumulator::Accumulator(std::size_t capacity_blocks, std::size_t block_bytes,
-                         std::size_t host_words)
+                         std::size_t host_words, std::pmr::memory_resource& memory)
     : block_bytes_(block_bytes),
       stride_bytes_(block_bytes * kMaxWidening),
       host_words_(host_words),
-      memory_(capacity_blocks * stride_bytes_),
+      memory_(memory_bytes(capacity_blocks, block_bytes), &memory),
       lasting_(capacity_blocks),
       wire_types_(capacity_blocks),
       contributors_(capacity_blocks),

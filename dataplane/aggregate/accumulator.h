@@ -22,9 +22,11 @@ namespace gradplane::aggregate {
 class Accumulator {
  public:
   /// Has room for `capacity_blocks` blocks of `block_bytes`. The constructor touches every byte, so
-  /// that no page fault occurs later. A set of hosts has `host_words` words. The sums are in memory
-  /// of std::pmr's default resource, for which a daemon has huge pages.
-  Accumulator(std::size_t capacity_blocks, std::size_t block_bytes, std::size_t host_words);
+  /// that no page fault occurs later. A set of hosts has `host_words` words. The sums are in
+  /// `memory`, which gives memory_bytes() for them.
+  Accumulator(std::size_t capacity_blocks, std::size_t block_bytes, std::size_t host_words,
+              std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
+  static std::size_t memory_bytes(std::size_t capacity_blocks, std::size_t block_bytes);
 
   /// Starts over: each block of `range` awaits `sources` contributions. `narrows`: reserves room
   /// for the bytes that narrow() makes.

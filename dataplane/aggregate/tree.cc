@@ -37,11 +37,19 @@ Tree::Tree(TreeConfig config, const Limits& limits)
   edge_of_peer_.reserve(kMaxNodes);  // peer indices of the job may be any
   index_edges();
   subtree_ranks_ = hosts_->ranks_in(subtree_);
+  make_slots(limits);
+}
+
+void Tree::make_slots(const Limits& limits) {
+  const std::size_t blocks = sums_ ? limits.max_blocks : 0;
+  const std::size_t bytes = kRoundSlots * Accumulator::memory_bytes(blocks, limits.block_bytes);
+  if (bytes > 0) sums_memory_ = std::make_unique<std::pmr::monotonic_buffer_resource>(bytes);
+  std::pmr::memory_resource* const memory =
+      sums_memory_ ? sums_memory_.get() : std::pmr::null_memory_resource();
   slots_.reserve(kRoundSlots);
   for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
     slots_.push_back(
-        {.range = {},
-         .sums = Accumulator(sums_ ? limits.max_blocks : 0, limits.block_bytes, hosts_->words())});
+        {.range = {}, .sums = Accumulator(blocks, limits.block_bytes, hosts_->words(), *memory)});
   }
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -222,6 +224,7 @@ class Tree {
   };
 
   void add_edges(const Limits& limits);
+  void make_slots(const Limits& limits);
   void index_shards(const Limits& limits);
   void leave_out(const Round& round, BlockRange range);
   void leave_out_of_exchange(const Round& round, BlockRange range);
@@ -274,6 +277,9 @@ class Tree {
   std::vector<hop::InEdge> in_;
   std::optional<hop::Group> group_;
   std::vector<hop::EdgeIndex> edge_of_peer_;  // by peer; every packet looks its edge up
+  // The sums of all slots are one piece of memory of std::pmr's default resource, for which a
+  // daemon has huge pages, and which it may lend to a NIC. Null if this node does not sum.
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> sums_memory_;
   std::vector<Slot> slots_;
   std::uint16_t gathering_ = 0;
 };

@@ -84,6 +84,7 @@ struct PortSnapshot {
   std::uint64_t rx_bytes = 0;
   std::uint64_t tx_datagrams = 0;
   std::uint64_t tx_bytes = 0;
+  std::uint64_t tx_lent = 0;
   std::uint64_t rx_missed = 0;
   std::uint64_t handed_over = 0;
   std::uint64_t igmp_version = 0;  // as in port::PortCounters

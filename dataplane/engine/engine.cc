@@ -35,8 +35,9 @@ job::Node::Link link_of(const EngineOptions& options, const port::PortQueue& que
   return link;
 }
 
-/// Lent bytes go between the packet's own bytes and its tag. They stay valid until the burst has
-/// been sent, because until then the node is polled only for packets.
+/// Lent bytes go between the packet's own bytes and its tag. They stay as they are until the burst
+/// has been sent, because until then the node is polled only for packets. A NIC may read them
+/// later; see Port::add_memory().
 void lend(std::span<const std::byte> bytes, port::TxDatagram& datagram) {
   datagram.lent = bytes;
   datagram.lent_at_bytes = datagram.length_bytes - static_cast<std::uint32_t>(wire::kTagBytes);

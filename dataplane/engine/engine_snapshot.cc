@@ -105,6 +105,7 @@ void Engine::fill_snapshot(api::EngineSnapshot& out) {
   out.port.rx_bytes = port.rx_bytes;
   out.port.tx_datagrams = port.tx_datagrams;
   out.port.tx_bytes = port.tx_bytes;
+  out.port.tx_lent = port.tx_lent;
   out.port.rx_missed = port.rx_missed;
   out.port.handed_over = port.handed_over;
   out.port.igmp_version = port.igmp_version;

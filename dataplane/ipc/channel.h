@@ -41,6 +41,10 @@ class Channel {
   std::span<std::byte> slot(std::uint32_t round) const noexcept {
     return {mapping_.data() + sizes_.slot_offset(round), sizes_.slot_bytes};
   }
+  /// All of it: the header, the rings and the slots.
+  std::span<const std::byte> memory() const noexcept {
+    return {mapping_.data(), mapping_.size_bytes()};
+  }
   /// `core` must be less than sizes().core_count, here and below.
   RingMemory<Submission>& submissions(std::size_t core = 0) const noexcept;
   RingMemory<Completion>& completions(std::size_t core = 0) const noexcept;

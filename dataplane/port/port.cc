@@ -56,6 +56,7 @@ PortCounters& operator+=(PortCounters& sum, const PortCounters& other) {
   sum.rx_bytes += other.rx_bytes;
   sum.tx_datagrams += other.tx_datagrams;
   sum.tx_bytes += other.tx_bytes;
+  sum.tx_lent += other.tx_lent;
   sum.rx_missed += other.rx_missed;
   sum.handed_over += other.handed_over;
   sum.igmp_version = std::max(sum.igmp_version, other.igmp_version);
@@ -75,6 +76,14 @@ Status check(const Steering& steering) {
                  std::to_string(UINT16_MAX)};
   }
   return Nothing{};
+}
+
+Status Port::add_memory(std::span<const std::byte> /*memory*/) {
+  return Nothing{};
+}
+
+bool Port::remove_memory(std::span<const std::byte> /*memory*/) {
+  return true;
 }
 
 PortCounters Port::total_counters() {

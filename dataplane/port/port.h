@@ -41,7 +41,8 @@ struct TxDatagram {
       buffer;  // the port's memory, at least kMaxDatagramBytes or mtu_payload_bytes()
   std::uint32_t length_bytes = 0;  // bytes of payload written into buffer
   /// A part of the payload that stays in the caller's memory, and its place: before the byte
-  /// buffer[lent_at_bytes]. transmit() has read it before it returns.
+  /// buffer[lent_at_bytes]. transmit() has read it before it returns, unless it is in memory that
+  /// the port has by add_memory().
   std::span<const std::byte> lent = {};
   std::uint32_t lent_at_bytes = 0;
   Destination destination;
@@ -81,6 +82,7 @@ struct PortCounters {
   std::uint64_t rx_bytes = 0;
   std::uint64_t tx_datagrams = 0;
   std::uint64_t tx_bytes = 0;
+  std::uint64_t tx_lent = 0;  // frames with lent bytes that were not copied
   // Dropped by the device before we saw them, if the device counts that.
   std::uint64_t rx_missed = 0;
   std::uint64_t handed_over = 0;   // frames that this queue received and gave to another one
@@ -170,6 +172,16 @@ class Port {
   virtual Status join_group(const Group& group) = 0;
   /// No effect if the port is not in the group.
   virtual void leave_group(const Group& group) = 0;
+
+  /// Lent bytes that lie in `memory` may be read at any time from now on, until remove_memory()
+  /// returns true. A NIC needs this to read them where they lie; otherwise they are copied. Other
+  /// ports do nothing. `memory` is whole pages, and stays mapped. On an Error, its bytes are
+  /// copied.
+  virtual Status add_memory(std::span<const std::byte> memory);
+  /// No queue may lend bytes of `memory` any more. True once the port has read all of them; only
+  /// then may the memory be unmapped. Otherwise call it again later: a NIC lets go of sent frames
+  /// when it sends others. True for memory that was never added.
+  virtual bool remove_memory(std::span<const std::byte> memory);
 
   /// The largest UDP payload that fits the link's MTU. Any thread.
   virtual std::size_t mtu_payload_bytes() const noexcept = 0;

@@ -2,7 +2,6 @@
 // Copyright (c) 2026 The gradplane authors
 // Datagrams with lent payloads, which stay in the sender's memory.
 #include <algorithm>
-#include <cstring>
 
 #include "tests/conformance/port_suite.h"
 #include "tests/support/catch.h"
@@ -22,39 +21,14 @@ struct Cut {
 
 bool send_lent(port::PortQueue& from, const Endpoint& to, const std::vector<std::byte>& payload,
                Cut cut, bool is_tagged) {
-  port::TxDatagram d;
-  if (!from.allocate(d)) return false;
   std::vector<std::byte> lent(payload.begin() + static_cast<std::ptrdiff_t>(cut.head),
                               payload.end() - static_cast<std::ptrdiff_t>(cut.tail));
-  std::memcpy(d.buffer.data(), payload.data(), cut.head);
-  std::memcpy(d.buffer.data() + cut.head, payload.data() + payload.size() - cut.tail, cut.tail);
-  d.length_bytes = static_cast<std::uint32_t>(cut.head + cut.tail);
-  d.lent = lent;
-  d.lent_at_bytes = static_cast<std::uint32_t>(cut.head);
-  d.destination = to;
-  d.source_udp_port = kPort;
-  d.is_tagged = is_tagged;
-  const bool sent = from.transmit(std::span(&d, 1)) == 1;
+  const std::span<const std::byte> whole = payload;
+  const bool sent =
+      send_parts(from, to, kPort, {whole.first(cut.head), lent, whole.last(cut.tail), is_tagged});
   // The payload may change now, because transmit() has read it.
   std::fill(lent.begin(), lent.end(), std::byte{0xee});
   return sent;
-}
-
-/// Sends until a datagram has arrived, so that both ends have resolved each other.
-void connect(PortPair& p) {
-  std::vector<Received> got;
-  std::vector<Received> answers;
-  REQUIRE(poll_until([&] { return !got.empty(); },
-                     [&] {
-                       send(p.left, {p.right.address(), kPort}, kPort, pattern(8, 1));
-                       receive_into(p.left, answers);
-                       receive_into(p.right, got);
-                     }));
-  std::vector<Received> rest;
-  do {
-    rest.clear();
-    receive_into(p.right, rest);
-  } while (!rest.empty());
 }
 
 }  // namespace
@@ -95,6 +69,35 @@ TEST_CASE("port: what lends leaves no buffer behind, and counts as what it is") 
   const port::PortCounters after = p.left.total_counters();
   CHECK(after.tx_datagrams - before.tx_datagrams == sends);
   CHECK(after.tx_bytes - before.tx_bytes == sends * payload.size());
+}
+
+TEST_CASE("port: memory that a port may read late arrives whole, and comes back") {
+  PortPair& p = ports();
+  connect(p);
+  constexpr std::uint32_t kCount = 40;
+  Pages pages(kCount * kPageBytes);
+  REQUIRE(p.left.add_memory(pages.bytes()));
+  const std::vector<std::byte> head = pattern(60, 1);
+  const std::vector<std::byte> tail = pattern(8, 2);
+  for (std::uint32_t n = 0; n < kCount; ++n) {
+    CAPTURE(n);
+    const std::span<std::byte> lent = pages.bytes().subspan(n * kPageBytes + 16 * n, 1300);
+    const std::vector<std::byte> content = pattern(lent.size(), n);
+    std::copy(content.begin(), content.end(), lent.begin());
+    std::vector<Received> got;
+    REQUIRE(send_parts(p.left.queue(0), {p.right.address(), kPort}, kPort,
+                       {head, lent, tail, n % 2 == 0}));
+    REQUIRE(poll_until([&] { return !got.empty(); }, [&] { receive_into(p.right, got); }));
+    REQUIRE(got[0].payload.size() == head.size() + lent.size() + tail.size());
+    CHECK(std::equal(lent.begin(), lent.end(), got[0].payload.begin() + head.size()));
+  }
+  std::vector<Received> got;
+  REQUIRE(poll_until([&] { return p.left.remove_memory(pages.bytes()); },
+                     [&] {
+                       send(p.left, {p.right.address(), kPort}, kPort, pattern(8, 3));
+                       receive_into(p.right, got);
+                     }));
+  CHECK(p.left.remove_memory(pages.bytes()));
 }
 
 TEST_CASE("port: lent bytes count for the longest datagram") {

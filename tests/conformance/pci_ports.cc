@@ -8,6 +8,8 @@
 #include "dataplane/port/dpdk/dpdk_port.h"
 #include "tests/conformance/port_suite.h"
 
+/// GP_PCI_CROSSES_PAGES says that a buffer of these NICs may cross any pages.
+///
 /// Two NICs with a cable or a hub between them. The environment has their PCI addresses:
 /// GP_PCI_LEFT and GP_PCI_RIGHT, and GP_PCI_QUEUES_LEFT and GP_PCI_QUEUES_RIGHT for NICs with two
 /// queues, which steer if GP_PCI_QUEUES_STEER is set. All are bound to vfio-pci.

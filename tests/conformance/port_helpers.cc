@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "tests/conformance/port_suite.h"
+#include "tests/support/catch.h"
 
 namespace gradplane::conformance {
 
@@ -66,6 +69,49 @@ bool send(port::PortQueue& from, const port::Destination& to, std::uint16_t sour
   d.source_udp_port = source_udp_port;
   d.traffic_class = traffic_class;
   return from.transmit(std::span(&d, 1)) == 1;
+}
+
+bool send_parts(port::PortQueue& from, const Endpoint& to, std::uint16_t source_udp_port,
+                const Parts& parts) {
+  port::TxDatagram d;
+  if (!from.allocate(d)) return false;
+  std::copy(parts.head.begin(), parts.head.end(), d.buffer.begin());
+  std::copy(parts.tail.begin(), parts.tail.end(), d.buffer.subspan(parts.head.size()).begin());
+  d.length_bytes = static_cast<std::uint32_t>(parts.head.size() + parts.tail.size());
+  d.lent = parts.lent;
+  d.lent_at_bytes = static_cast<std::uint32_t>(parts.head.size());
+  d.destination = to;
+  d.source_udp_port = source_udp_port;
+  d.is_tagged = parts.is_tagged;
+  return from.transmit(std::span(&d, 1)) == 1;
+}
+
+void connect(PortPair& p) {
+  constexpr std::uint16_t kPort = 4791;
+  std::vector<Received> got;
+  std::vector<Received> answers;
+  REQUIRE(poll_until([&] { return !got.empty(); },
+                     [&] {
+                       send(p.left, {p.right.address(), kPort}, kPort, pattern(8, 1));
+                       receive_into(p.left, answers);
+                       receive_into(p.right, got);
+                     }));
+  std::vector<Received> rest;
+  do {
+    rest.clear();
+    receive_into(p.right, rest);
+  } while (!rest.empty());
+}
+
+Pages::Pages(std::size_t bytes) {
+  void* const at =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(at != MAP_FAILED);
+  bytes_ = {static_cast<std::byte*>(at), bytes};
+}
+
+Pages::~Pages() {
+  ::munmap(bytes_.data(), bytes_.size());
 }
 
 std::size_t spare_buffers(port::Port& port) {

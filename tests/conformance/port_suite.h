@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "dataplane/port/port.h"
@@ -59,6 +60,33 @@ bool send(port::PortQueue& from, const port::Destination& to, std::uint16_t sour
 bool send(port::Port& from, const Endpoint& to, std::uint16_t source_udp_port,
           const std::vector<std::byte>& payload,
           port::TrafficClass traffic_class = port::TrafficClass::kData);
+
+/// A payload that is copied at its ends, and lent between them.
+struct Parts {
+  std::span<const std::byte> head;
+  std::span<const std::byte> lent;
+  std::span<const std::byte> tail;
+  bool is_tagged = true;  // without a UDP checksum
+};
+bool send_parts(port::PortQueue& from, const Endpoint& to, std::uint16_t source_udp_port,
+                const Parts& parts);
+
+/// Sends until a datagram has arrived at the right port, so that both have resolved each other.
+void connect(PortPair& p);
+
+inline constexpr std::size_t kPageBytes = 4096;
+/// Whole pages of memory, which are zero.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes);
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
 
 /// How many buffers queue 0 can still allocate. Takes them all and gives them back.
 std::size_t spare_buffers(port::Port& port);

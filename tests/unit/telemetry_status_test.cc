@@ -98,6 +98,7 @@ StatusReport full_report() {
             .rx_bytes = 2,
             .tx_datagrams = 3,
             .tx_bytes = 4,
+            .tx_lent = 78,
             .rx_missed = 5,
             .handed_over = 77,
             .groups = 38,
@@ -279,6 +280,7 @@ TEST_CASE("text for a person") {
   role    relay
   port    af_packet eth1 10.0.0.2/24, MTU 1500
           received 1 datagram (2 B), sent 3 (4 B), missed 5
+          78 frames sent from where the payload lay, without a copy
           77 frames came by another queue than their poll core's
           in 38 groups, IGMP version 3
   dropped bad_header 6

@@ -79,14 +79,16 @@ def make_initrd(kernel):
 
 
 def qemu_options(kernel, initrd, out, models):
-    append = (f"console=ttyS0 quiet intel_iommu=on iommu=pt panic=-1 "
+    # On a busy host the kernel's check of the timer may see no ticks in time, and panic.
+    append = (f"console=ttyS0 quiet intel_iommu=on iommu=pt no_timer_check panic=-1 "
               f"gp_huge_pages={HUGE_PAGES}")  # fmt: skip
     share = "security_model=none,multidevs=remap"
     return [
         "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{out}/console.log",
         "-machine", "q35,kernel-irqchip=split", "-accel", "tcg,thread=multi", "-cpu", "max",
         "-smp", "2", "-m", str(MEMORY_MB),
-        "-device", "intel-iommu,intremap=on,caching-mode=on",
+        # DPDK uses virtual addresses for DMA only if the IOMMU takes 48 bits of them.
+        "-device", "intel-iommu,intremap=on,caching-mode=on,aw-bits=48",
         "-kernel", str(kernel / "vmlinuz"), "-initrd", str(initrd), "-append", append,
         "-virtfs", f"local,path=/,mount_tag=host,readonly=on,{share}",
         "-virtfs", f"local,path={out},mount_tag=out,{share}",

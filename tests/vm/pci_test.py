@@ -16,7 +16,7 @@ ONE_QUEUE = [model for model in nics.MODELS if model not in nics.QUEUES]
 # QEMU translates every instruction, so PyTorch takes a minute to start. Only two models use it.
 TASKS = (
     *(f"suite:{model}" for model in (*ONE_QUEUE, "igb")),
-    *(f"sums:{model}" for model in ONE_QUEUE),
+    *(f"{kind}:{model}" for kind in ("sums", "jumbo") for model in ONE_QUEUE),
     *(f"{kind}:{model}" for model in nics.QUEUES for kind in ("queues", "sums")),
     "torch:vmxnet3", "torch:igb",
 )  # fmt: skip

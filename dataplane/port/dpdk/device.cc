@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <rte_dev.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "dataplane/port/dpdk/dma_memory.h"
 #include "dataplane/port/dpdk/eal.h"
 #include "dataplane/port/dpdk/interface.h"
 #include "dataplane/port/dpdk/lent_segments.h"
@@ -149,6 +151,11 @@ Status Device::create_segment_pool(const DevicePlan& plan) {
   rte_eth_dev_info info;
   if (plan.segment_buffer_count == 0 || rte_eth_dev_info_get(id_, &info) != 0) return Nothing{};
   if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0) return Nothing{};
+  if (plan.reads_late) {
+    // Without an IOMMU, adjacent pages need not be adjacent on the bus.
+    if (rte_eal_iova_mode() != RTE_IOVA_VA) return Nothing{};
+    dma_memory_ = std::make_unique<DmaMemory>(info.device);
+  }
   constexpr std::uint16_t kRoom = RTE_PKTMBUF_HEADROOM + LentSegments::kBufferBytes;
   segment_pool_ =
       rte_pktmbuf_pool_create(fresh_name("gp_segments_").c_str(), plan.segment_buffer_count,
@@ -314,6 +321,7 @@ bool Device::push() noexcept {
 Device::~Device() {
   if (started_) (void)rte_eth_dev_stop(id_);
   if (attached_) (void)rte_eth_dev_close(id_);
+  dma_memory_.reset();  // before the device is gone
   if (attached_ && is_virtual_) (void)rte_eal_hotplug_remove("vdev", name_.c_str());
   rte_mempool_free(rx_pool_);
   rte_mempool_free(tx_pool_);

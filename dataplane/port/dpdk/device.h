@@ -18,6 +18,8 @@ struct rte_mempool;
 
 namespace gradplane::port {
 
+class DmaMemory;
+
 /// What a kind of device needs: a driver, its arguments, and memory.
 struct DevicePlan {
   std::string driver;  // its library is librte_<driver>; empty for pci, where it depends on the NIC
@@ -27,6 +29,7 @@ struct DevicePlan {
   unsigned rx_buffer_count = 0;
   unsigned tx_buffer_count = 0;
   unsigned segment_buffer_count = 0;  // 0: no frame contains lent bytes
+  bool reads_late = false;            // the device may read frames after their burst
   std::uint16_t tx_spare_bytes = 0;   // room in a sent frame's buffer beyond the longest frame
   std::size_t memory_mb = 0;
 };
@@ -46,9 +49,11 @@ class Device {
 
   std::uint16_t id() const { return id_; }
   rte_mempool* tx_pool() const { return tx_pool_; }
-  /// The pool of buffers for lent bytes. Null if a frame must be one buffer, or if a burst may end
-  /// before the device has read it.
+  /// The pool of buffers for lent bytes. Null if a frame must be one buffer.
   rte_mempool* segment_pool() const { return segment_pool_; }
+  /// The memory that a NIC reads besides its buffers. Null if lent bytes are read during a burst,
+  /// or never.
+  DmaMemory* dma_memory() const { return dma_memory_.get(); }
   const MacAddress& mac() const { return mac_; }
   bool computes_udp_checksum() const { return tx_checksum_; }
   std::size_t queue_count() const noexcept { return queue_count_; }
@@ -103,6 +108,7 @@ class Device {
   rte_mempool* rx_pool_ = nullptr;
   rte_mempool* tx_pool_ = nullptr;
   rte_mempool* segment_pool_ = nullptr;
+  std::unique_ptr<DmaMemory> dma_memory_;
   MacAddress mac_;
   bool tx_checksum_ = false;
   bool rx_checksum_ = false;

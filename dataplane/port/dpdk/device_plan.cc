@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "dataplane/port/dpdk/device.h"
+#include "dataplane/port/dpdk/dma_memory.h"
 
 namespace gradplane::port {
 namespace {
@@ -49,10 +50,9 @@ std::string memif_arguments(const DpdkPortOptions& o, std::uint32_t buffer_bytes
          (o.mac ? ",mac=" + mac_text(*o.mac) : "");
 }
 
-/// Whether the driver copies frames before its burst returns, so that they may contain lent memory.
-/// A NIC's driver frees buffers only when it needs their descriptors, which may be never.
-bool copies_frames(DeviceKind kind) {
-  return kind == DeviceKind::kAfPacket || kind == DeviceKind::kMemif;
+/// Whether a frame may be several buffers. The driver of af_xdp takes one.
+bool takes_segments(DeviceKind kind) {
+  return kind != DeviceKind::kAfXdp;
 }
 
 }  // namespace
@@ -91,7 +91,11 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
   }
   plan.rx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);
   plan.tx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);
-  if (copies_frames(o.kind)) plan.segment_buffer_count = 2 * plan.tx_buffer_count;
+  if (o.zero_copy && takes_segments(o.kind)) plan.segment_buffer_count = 2 * plan.tx_buffer_count;
+  plan.reads_late = o.kind == DeviceKind::kPci;
+  // A frame with lent bytes takes two.
+  if (plan.reads_late)
+    plan.segment_buffer_count = std::min(plan.segment_buffer_count, 2 * kMaxLateFrames);
   const std::size_t pool_bytes = (std::size_t{plan.rx_buffer_count} + plan.tx_buffer_count) *
                                      (plan.buffer_bytes + kBufferOverheadBytes) +
                                  plan.segment_buffer_count * kBufferOverheadBytes;

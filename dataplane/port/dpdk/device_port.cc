@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dataplane/base/assert.h"
+#include "dataplane/port/dpdk/dma_memory.h"
 
 namespace gradplane::port {
 namespace {
@@ -59,6 +60,16 @@ Status DevicePort::join_group(const Group& group) {
 
 void DevicePort::leave_group(const Group& group) {
   if (groups_.leave(group)) filter_.stop(group_mac(group.address), groups_.addresses());
+}
+
+Status DevicePort::add_memory(std::span<const std::byte> memory) {
+  DmaMemory* const dma = device_->dma_memory();
+  return dma == nullptr ? Status(Nothing{}) : dma->add(memory);
+}
+
+bool DevicePort::remove_memory(std::span<const std::byte> memory) {
+  DmaMemory* const dma = device_->dma_memory();
+  return dma == nullptr || dma->remove(memory);
 }
 
 }  // namespace gradplane::port

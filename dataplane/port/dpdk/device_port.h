@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -32,6 +33,8 @@ class DevicePort final : public Port {
   PortQueue& queue(std::size_t index) noexcept override;
   Status join_group(const Group& group) override;
   void leave_group(const Group& group) override;
+  Status add_memory(std::span<const std::byte> memory) override;
+  bool remove_memory(std::span<const std::byte> memory) override;
   std::size_t mtu_payload_bytes() const noexcept override { return share_.payload_bytes(); }
   Ipv4 address() const noexcept override { return share_.us.address; }
 

@@ -19,9 +19,6 @@ static_assert(RTE_PKTMBUF_HEADROOM >= udp_headers_bytes(true), "headers go befor
 
 /// How many frames ahead headers are prefetched.
 constexpr std::size_t kPrefetchAhead = 3;
-/// Copying shorter bytes takes less time than two more buffers and a tag over two pieces
-/// (docs/decisions/0046-lent-payloads.md).
-constexpr std::size_t kLendsFromBytes = 4096;
 
 void prefetch(const rte_mbuf* frame) {
   rte_prefetch0(rte_pktmbuf_mtod(frame, const void*));
@@ -53,7 +50,7 @@ DeviceQueue::DeviceQueue(const DeviceShare& share, std::uint16_t index, const Su
       us_(share.us),
       device_(share.device),
       index_(index),
-      segments_(share.device.segment_pool()),
+      segments_(share.device.segment_pool(), share.device.dma_memory()),
       neighbours_(subnet),
       reports_(share.report_seed),
       announcements_left_(index == 0 ? kAnnouncements : 0) {}
@@ -242,7 +239,9 @@ rte_mbuf* DeviceQueue::frame_datagram(TxDatagram& d) noexcept {
   MacAddress mac;
   if (!resolve(d.destination, mac)) return drop(PortDrop::kNoNeighbour), nullptr;
   const std::size_t tail_bytes = d.length_bytes - d.lent_at_bytes;
-  if (!segments_.can_lend() || tail_bytes > LentSegments::kMaxTailBytes) d.copy_lent();
+  rte_mbuf_ext_shared_info* const uses =
+      d.lent.empty() ? nullptr : segments_.uses_of(d.lent, tail_bytes);
+  if (uses == nullptr) d.copy_lent();
   auto* frame = static_cast<rte_mbuf*>(d.token);
   const auto written = std::span<const std::byte>(d.buffer).first(d.length_bytes);
   const Payload payload =
@@ -266,8 +265,10 @@ rte_mbuf* DeviceQueue::frame_datagram(TxDatagram& d) noexcept {
     frame->l3_len = kIpv4Bytes;
     frame->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
   }
-  if (!d.lent.empty() && !segments_.insert(frame, d.lent, tail_bytes))
+  if (uses == nullptr) return frame;
+  if (!segments_.insert(frame, d.lent, tail_bytes, *uses))
     return drop(PortDrop::kNoBuffer), nullptr;
+  ++counters_.tx_lent;
   return frame;
 }
 

@@ -26,6 +26,11 @@ inline constexpr std::uint16_t kDefaultMtu = 1500;
 inline constexpr std::uint16_t kMinDescriptors = 64;
 inline constexpr std::uint16_t kMaxDescriptors = 8192;
 inline constexpr std::size_t kMaxMemoryMb = 65536;
+/// Devices read payloads of this length and longer where they lie. To copy shorter ones takes less
+/// time than two more buffers and a tag over two pieces (docs/decisions/0046-lent-payloads.md).
+inline constexpr std::size_t kLendsFromBytes = 4096;
+/// The most pieces of memory that a port of kind kPci has by Port::add_memory().
+inline constexpr std::size_t kMaxDmaRegions = 64;
 
 /// What a port on a real device needs to know. Plain values: the configuration reader fills them,
 /// and open_dpdk_port() checks them.
@@ -53,6 +58,8 @@ struct DpdkPortOptions {
   /// Memory for all ports of the process, in MiB; 0: as much as this port needs. The first port
   /// that is opened sets it for the process.
   std::size_t memory_mb = 0;
+  /// The device may read lent bytes where they lie, if it can.
+  bool zero_copy = true;
   std::uint16_t rx_descriptors = 1024;
   std::uint16_t tx_descriptors = 1024;
   /// Each queue of the port is a queue of the device, with its own descriptors and buffers. A NIC

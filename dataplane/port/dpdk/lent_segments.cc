@@ -12,8 +12,14 @@
 
 namespace gradplane::port {
 
-bool LentSegments::insert(rte_mbuf* frame, std::span<const std::byte> lent,
-                          std::size_t tail_bytes) noexcept {
+rte_mbuf_ext_shared_info* LentSegments::uses_of(std::span<const std::byte> lent,
+                                                std::size_t tail_bytes) noexcept {
+  if (!can_lend() || tail_bytes > kMaxTailBytes) return nullptr;
+  return dma_ == nullptr ? &copied_ : dma_->find(lent, last_region_);
+}
+
+bool LentSegments::insert(rte_mbuf* frame, std::span<const std::byte> lent, std::size_t tail_bytes,
+                          rte_mbuf_ext_shared_info& uses) noexcept {
   GP_ASSERT(frame->nb_segs == 1 && tail_bytes <= kMaxTailBytes &&
             tail_bytes <= rte_pktmbuf_data_len(frame));
   std::array<rte_mbuf*, 2> segments;
@@ -27,10 +33,12 @@ bool LentSegments::insert(rte_mbuf* frame, std::span<const std::byte> lent,
   rte_pktmbuf_data_len(tail) = tail_count;
 
   const auto lent_count = static_cast<std::uint16_t>(lent.size());
-  rte_mbuf_ext_refcnt_update(&uses_, 1);
-  // Nothing writes to a buffer that is sent. Drivers that copy need no bus address.
-  rte_pktmbuf_attach_extbuf(middle, const_cast<std::byte*>(lent.data()), RTE_BAD_IOVA, lent_count,
-                            &uses_);
+  rte_mbuf_ext_refcnt_update(&uses, 1);
+  // Memory for DMA has its virtual addresses on the bus. Drivers that copy need no bus address.
+  const rte_iova_t bus =
+      dma_ == nullptr ? RTE_BAD_IOVA : reinterpret_cast<std::uintptr_t>(lent.data());
+  // Nothing writes to a buffer that is sent.
+  rte_pktmbuf_attach_extbuf(middle, const_cast<std::byte*>(lent.data()), bus, lent_count, &uses);
   rte_pktmbuf_data_len(middle) = lent_count;
 
   frame->next = middle;
