@@ -26,6 +26,7 @@ class Partition {
     WeightShare share;
     std::size_t root_host = HostTable::kNone;  // kNone: the root has no ranks
     bool is_here = true;                       // whether this poll core carries it; see CorePart
+    std::size_t root_children = 1;             // to each of them the root sends each result
   };
   /// `hosts` must outlive this object. `max_blocks`: blocks of the largest round.
   Partition(const HostTable& hosts, std::vector<TreePart> trees, std::size_t max_blocks,
@@ -80,10 +81,19 @@ class Partition {
   void deal_shards();
   BlockRange share_of(std::size_t tree, std::uint32_t round, std::uint32_t blocks) const;
   BlockRange part_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const;
+  BlockRange part_of_broadcast(std::size_t tree, std::uint32_t round, const Geometry& g) const;
+  BlockRange share_without(std::size_t host, std::size_t tree, std::uint32_t round,
+                           std::uint32_t blocks) const;
   std::size_t tree_near(std::size_t host, std::uint32_t round) const;
+  std::uint64_t weight_rooted_at(std::size_t host) const;
+  bool gains_without(std::size_t host) const;
+  WeightShare share_in_rest(std::size_t host, std::size_t tree) const;
+  std::uint64_t least_total_with(std::size_t tree) const;
 
   const HostTable& hosts_;
   std::vector<TreePart> trees_;
+  std::vector<std::vector<std::size_t>> rooted_at_;  // by host: the trees whose root it is
+  std::vector<bool> leaves_out_;  // by host: a long broadcast of it goes to the other trees
   Selections selections_;
   std::uint64_t total_weight_ = 0;
   std::vector<std::uint16_t> order_;

@@ -25,8 +25,10 @@ struct TreeConfig {
   hop::PeerIndex parent = hop::kNoPeer;  // a member without a parent is the root
   std::vector<ChildConfig> children;
   WeightShare share;
-  /// The index of the root's host, also if this node is no member; see Partition::TreePart.
+  /// The index of the root's host and the number of its children, also if this node is no member;
+  /// see Partition::TreePart.
   std::size_t root_host = HostTable::kNone;
+  std::size_t root_children = 1;
   /// Edges on the longest way down to a leaf, from this node and from the root.
   std::uint16_t height = 1;
   std::uint16_t tree_height = 1;

@@ -198,6 +198,8 @@ class Builder {
     place.share = {begin, tree.weight};
     const std::size_t root = members_.index_of(tree.root);
     if (!plan_.members[root].ranks.empty()) place.root_host = members_.host_of(root);
+    place.root_children =
+        static_cast<std::size_t>(std::count(tree.parent.begin(), tree.parent.end(), tree.root));
     place.member = me_ && members_.in_tree(tree, *me_);
     if (!place.member) return place;
     place.height = members_.height(tree, *me_);

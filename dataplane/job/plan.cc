@@ -12,7 +12,8 @@ namespace {
 std::vector<aggregate::Partition::TreePart> parts_of(const PlanConfig& plan, CorePart core) {
   std::vector<aggregate::Partition::TreePart> parts;
   for (std::size_t t = 0; t < plan.trees.size(); ++t)
-    parts.push_back({plan.trees[t].share, plan.trees[t].root_host, core.has_tree(t)});
+    parts.push_back({plan.trees[t].share, plan.trees[t].root_host, core.has_tree(t),
+                     plan.trees[t].root_children});
   return parts;
 }
 

@@ -15,8 +15,8 @@ namespace gradplane::sim {
 namespace {
 
 constexpr auto kWires = kWireTypeNames;
-/// Those whose bound does not depend on the root of a tree.
-constexpr std::span kOperations = std::span(kOperationNames).first<3>();
+/// All but exchanges.
+constexpr std::span kOperations = std::span(kOperationNames).first<4>();
 /// The slack of the preset `ltp`.
 constexpr Duration kLtpSlack = Duration::ms(30);
 
@@ -130,6 +130,7 @@ double TimeCommand::bound_s() const {
   // How many copies of the round cross the busiest link.
   double copies = 2 * (n - 1) / n;
   if (has_shards(operation())) copies = (n - 1) / n;
+  if (operation() == Operation::kBroadcast) copies = 1;
   if (plan_ == "star") copies = n;  // its root has no rank
   return copies * wire_bits / (mbit_per_s_ * 1e6);
 }

@@ -30,7 +30,9 @@ Case make(const std::vector<std::uint16_t>& host_of_rank, std::size_t hosts,
   Case c{.hosts = HostTable(table, host_of_rank), .trees = {}};
   std::uint64_t begin = 0;
   for (const auto& [weight, root] : weights_and_roots) {
-    c.trees.push_back({.share = {begin, weight}, .root_host = root});
+    c.trees.push_back({.share = {begin, weight},
+                       .root_host = root,
+                       .root_children = root == kNone ? hosts : hosts - 1});
     begin += weight;
   }
   return c;
@@ -178,22 +180,57 @@ TEST_CASE("a host with two trees divides its ranks' shards between them") {
   for (std::size_t t = 0; t < 3; ++t) CHECK(p.range_of(t, 0, g).size() == (t < 2 ? 2 : 1));
 }
 
-TEST_CASE("a broadcast is whole in the tree of its source while it fits") {
-  const Case c = make({0, 1, 2}, 3, {{1, 1}, {1, 0}, {1, kNone}});
-  const Partition p(c.hosts, c.trees, 30);  // 11 blocks for each tree
+TEST_CASE("a short broadcast is whole in the tree of its source, and a long one is in the others") {
+  const Case c = make({0, 1, 2, 3}, 4, {{1, 1}, {1, 0}, {1, 3}});
+  const Partition p(c.hosts, c.trees, 40);
   const auto blocks_of = [&](std::size_t tree, std::uint32_t round, std::uint16_t source,
                              std::uint32_t blocks) {
     return p
-        .range_of(tree, round, geometry(Operation::kBroadcast, blocks * kBlockElements, 3, source))
+        .range_of(tree, round, geometry(Operation::kBroadcast, blocks * kBlockElements, 4, source))
         .size();
   };
-  CHECK(p.capacity(1) == 11);
+  for (std::size_t t = 0; t < 3; ++t) CHECK(p.capacity(t) == 21);  // half, and one
   for (std::uint32_t round = 0; round < 3; ++round) {
-    CHECK(blocks_of(1, round, 0, 11) == 11);
-    CHECK(blocks_of(0, round, 1, 11) == 11);
-    CHECK(blocks_of(round, round, 2, 11) == 11);  // no tree has this root, so trees take turns
-    for (std::size_t t = 0; t < 3; ++t) CHECK(blocks_of(t, round, 0, 12) == 4);
+    CHECK(blocks_of(1, round, 0, 15) == 15);
+    CHECK(blocks_of(0, round, 1, 15) == 15);
+    CHECK(blocks_of(round, round, 2, 15) == 15);  // no tree has this root, so trees take turns
+    for (std::size_t t = 0; t < 3; ++t) {
+      CHECK(blocks_of(t, round, 0, 40) == (t == 1 ? 0 : 20));
+      CHECK(blocks_of(t, round, 1, 16) == (t == 0 ? 0 : 8));
+      CHECK(blocks_of(t, round, 2, 18) == 6);
+    }
   }
+}
+
+TEST_CASE("a long broadcast uses all trees where it would not be faster without the source's") {
+  constexpr std::uint32_t kBlocks = 40;
+  const auto blocks_of = [](const Case& c, std::uint16_t source) {
+    const Partition p(c.hosts, c.trees, kBlocks);
+    std::vector<std::uint32_t> blocks;
+    for (std::size_t t = 0; t < c.trees.size(); ++t) {
+      const Geometry g =
+          geometry(Operation::kBroadcast, kBlocks * kBlockElements, c.hosts.rank_count(), source);
+      blocks.push_back(p.range_of(t, 0, g).size());
+    }
+    return blocks;
+  };
+  using Blocks = std::vector<std::uint32_t>;
+  // Of two hosts, each block leaves the source once anyway.
+  CHECK(blocks_of(make({0, 1}, 2, {{1, 0}, {1, 1}}), 0) == Blocks{20, 20});
+  // All trees are the source's.
+  CHECK(blocks_of(make({0, 1, 2}, 3, {{1, 0}, {3, 0}}), 0) == Blocks{10, 30});
+  // The other root would send everything to all hosts.
+  CHECK(blocks_of(make({0, 1, 2, 3}, 4, {{1, 2}, {1, 1}}), 2) == Blocks{20, 20});
+  // The others would need much more memory.
+  CHECK(blocks_of(make({0, 1, 2}, 3, {{8, 2}, {1, 0}, {1, 1}}), 2) == Blocks{32, 4, 4});
+  // Each root passes a block on once.
+  Case chains = make({0, 1, 2, 3}, 4, {{1, 2}, {1, 0}, {1, 1}, {1, 3}});
+  CHECK(blocks_of(chains, 2) != Blocks{10, 10, 10, 10});
+  for (auto& tree : chains.trees) tree.root_children = 1;
+  CHECK(blocks_of(chains, 2) == Blocks{10, 10, 10, 10});
+  // Large weights do not overflow.
+  const std::uint64_t most = UINT32_MAX;
+  CHECK(blocks_of(make({0, 1, 2}, 3, {{most, 2}, {most, 0}, {most, 1}}), 2) == Blocks{0, 20, 20});
 }
 
 TEST_CASE("what a rank says of a round must fit") {
