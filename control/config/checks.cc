@@ -288,40 +288,6 @@ void check_congestion(Draft& draft) {
   }
 }
 
-/// A receiver grants the capacity of its own link. If it does not know the rate, it finds it out
-/// only by losses.
-void warn_of_unknown_rates(Draft& draft) {
-  std::size_t unknown = 0;
-  std::string first;
-  for (std::size_t i = 0; i < draft.node_count; ++i) {
-    const NodeConfig& node = draft.config.cluster.nodes[i];
-    const bool known = node.port.link_rate_bits_per_s.has_value() ||
-                       draft.failed.contains(port_key(draft, i, "port.link_rate"));
-    if (known || node.port.kind == PortKind::kLoopback) continue;
-    if (++unknown == 1) first = node.name;
-  }
-  if (unknown == 0) return;
-  const std::string who = unknown == 1
-                              ? fmt::format("node {} has", first)
-                              : fmt::format("node {} and {} more have", first, unknown - 1);
-  draft.warn("grants.enabled",
-             who +
-                 " no port.link_rate, so how much to grant is guessed from what gets lost; set "
-                 "port.link_rate to the rate of each node's link");
-}
-
-void check_grants(Draft& draft) {
-  if (draft.failed.contains("grants.enabled") || draft.failed.contains("grants.policy")) return;
-  const GrantsConfig& grants = draft.config.grants;
-  if (!grants.enabled && is_set(draft, "grants.policy")) {
-    draft.error("grants.policy", "means nothing without grants.enabled: true; remove it");
-  } else if (!goes_by_weight(grants.policy) && !grants.weights.empty()) {
-    draft.error("grants.weights",
-                "means nothing without grants.policy: weighted or mltcp; remove it");
-  }
-  if (grants.enabled) warn_of_unknown_rates(draft);
-}
-
 void check_liveness(Draft& draft) {
   if (draft.failed.contains("liveness.heartbeat") ||
       draft.failed.contains("liveness.suspect_after")) {

@@ -188,8 +188,9 @@ struct JobController {
 
 /// grants.*
 struct GrantsConfig {
-  /// Whether a receiver of blocks grants credit to its senders; the same on every node.
-  bool enabled = false;
+  /// Whether a receiver of blocks grants credit to its senders. Nodes with other choices than
+  /// kAuto must agree.
+  GrantChoice enabled = GrantChoice::kAuto;
   GrantPolicy policy = GrantPolicy::kFair;
   struct Weight {
     std::string pattern;
@@ -272,6 +273,8 @@ struct Config {
 CongestionSettings congestion_of(const Config& config, std::string_view job);
 /// The kind of plan of a job of this name, unless an operator asks for another one.
 PlanKind plan_kind_of(const Config& config, std::string_view job);
+/// What keeps every job from having grants by `grants.enabled: auto`, for people; empty: nothing.
+std::string why_no_auto_grants(const Config& config);
 /// The weight of a job of this name, for policies of grants that use weights.
 double weight_of(const Config& config, std::string_view job);
 

@@ -85,15 +85,24 @@ constexpr Option kCongestionOptions[] = {
      .store = [](const Target& t,
                  const Value& v) { t.config->mltcp.intercept = number_of(v.number); }},
     {.path = "grants.enabled",
-     .type = kBoolean,
-     .default_text = "false",
+     .type = kChoice,
+     .choices = kGrantChoiceNames,
+     .default_text = "auto",
      .summary =
          "Whether the node that receives blocks grants its link to those who send, so that "
          "nobody sends into a full queue and jobs share it. Else each sender keeps to its share of "
          "the link, whether the others use theirs or not: all that send to the node in a plan have "
-         "even ones, and in an exchange those that are selected. Set `port.link_rate` "
-         "with it: without, how much to grant is guessed from what gets lost.",
-     .store = [](const Target& t, const Value& v) { t.config->grants.enabled = v.number != 0; }},
+         "even ones, and in an exchange those that are selected. `auto`: the coordinator decides "
+         "when a job begins. The job has grants where at least 80 nodes send to one node of a plan "
+         "with one tree, the plan does not depend on the network, and the files of its nodes give "
+         "every node a `port.link_rate` of at most 1 Gbit/s and no `port.buffer` above 256 KiB, "
+         "one poll core, no `multicast.enabled` and no `gather.wire_types`. A node with `auto` "
+         "accepts either; `true` and `false` must be the same on every node of a job. Set "
+         "`port.link_rate` with `true`: without, how much to grant is guessed from what gets lost.",
+     .store =
+         [](const Target& t, const Value& v) {
+           t.config->grants.enabled = static_cast<GrantChoice>(v.number);
+         }},
     {.path = "grants.policy",
      .type = kChoice,
      .choices = kGrantPolicyNames,

@@ -84,6 +84,7 @@ bool is_set(const Draft& draft, const std::string& key);
 
 /// Parts of check_consistency(), each in the file with the options that it checks.
 void check_trees(Draft& draft);
+void check_grants(Draft& draft);
 void check_multicast(Draft& draft);
 void check_training(Draft& draft);
 

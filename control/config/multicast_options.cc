@@ -47,7 +47,7 @@ void check_multicast(Draft& draft) {
   if (!multicast.enabled && is_set(draft, "multicast.range")) {
     draft.error("multicast.range", "means nothing without multicast.enabled: true; remove it");
   }
-  if (multicast.enabled && draft.config.grants.enabled) {
+  if (multicast.enabled && draft.config.grants.enabled == GrantChoice::kTrue) {
     draft.error("multicast.enabled",
                 "means nothing with grants.enabled: true, because credit is given to one sender "
                 "for one receiver; remove one of them");

@@ -142,7 +142,7 @@ void check_selective(Draft& draft) {
                     "remove that line",
                     shown_value(nullptr, other->pattern), plan_kind_name(other->kind)));
   }
-  if (is_known("grants.enabled") && config.grants.enabled)
+  if (is_known("grants.enabled") && config.grants.enabled == GrantChoice::kTrue)
     error("does not go with grants.enabled: true; remove that");
   if (is_known("gather.compensation") && config.gather.compensation == Compensation::kCarry) {
     error(

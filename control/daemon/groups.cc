@@ -19,7 +19,7 @@ std::uint16_t GroupMembership::udp_port_of(const InstalledJob& job, const GroupN
 }
 
 std::optional<std::string> GroupMembership::follow(const JobTable& jobs) {
-  if (!config_.multicast.enabled || config_.grants.enabled) return std::nullopt;
+  if (!config_.multicast.enabled) return std::nullopt;
   if (jobs.plans_revision() == plans_revision_) return std::nullopt;
   plans_revision_ = jobs.plans_revision();
   const std::set<port::Group> wanted = groups_of(jobs);
@@ -55,6 +55,7 @@ void GroupMembership::leave_all() {
 std::set<port::Group> GroupMembership::groups_of(const JobTable& jobs) const {
   std::set<port::Group> groups;
   for (const InstalledJob& job : jobs.installed()) {
+    if (job.grants) continue;  // its packets go to one node each
     for (const api::Plan* plan : live_plans(job)) {
       const std::size_t cores = job.parts.size();
       for (const GroupName& name : engine::groups_of(*plan, job.id, config_.self, cores)) {

@@ -40,7 +40,7 @@ job::JobConfig job_config(const config::Config& config, const session::InstallJo
   job.measure_energy = order.learn_bounds;
   job.congestion = config::congestion_of(config, order.label);
   job.congestion.rate_bits_per_second /= core.count;
-  job.grants = config.grants.enabled;
+  job.grants = order.grants;
   job.weight = config::weight_of(config, order.label);
   job.stall_after = job::stall_after(config.liveness.suspect_after);
   job.staleness_steps = config.training.staleness_steps();
@@ -119,6 +119,7 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
                    .next_plan = order.plan,
                    .world_size = order.world_size,
                    .label = order.label,
+                   .grants = order.grants,
                    .run_id = run_id,
                    .local_ranks = order.local_ranks,
                    .user = user,

@@ -47,6 +47,7 @@ struct InstalledJob {
   api::Plan next_plan;                        // a plan that is prepared, or a copy of `plan`
   std::uint32_t world_size = 0;
   std::string label;
+  bool grants = false;  // receivers grant their links to their senders
   std::string run_id;
   std::vector<session::LocalRank> local_ranks;
   std::uint32_t user = session::kRootUser;  // of its ranks here

@@ -36,9 +36,8 @@ Status JobTable::prepare_plan(const session::PreparePlan& order) {
   try {
     for (const JobPart& part : job->parts) {
       const CorePart core = part.runtime->job().config().core;
-      job::PlanConfig local =
-          engine::local_plan(order.plan, config_.self, link_rates_of(config_),
-                             config_.grants.enabled, config_.multicast.enabled, core);
+      job::PlanConfig local = engine::local_plan(order.plan, config_.self, link_rates_of(config_),
+                                                 job->grants, config_.multicast.enabled, core);
       local.key = engine::key_of_part(order.packet_key, core.index);
       auto plan = part.runtime->make_plan(local);
       if (plan == nullptr) break;

@@ -11,8 +11,9 @@ std::size_t core_count(const config::Config& config) {
 }
 
 std::string why_one_core(const config::Config& config) {
-  // Only one engine, that of queue 0, may grant the capacity of the node's link.
-  if (config.grants.enabled) return "grants.enabled is true";
+  // Only one engine, that of queue 0, may grant the capacity of the node's link. With `auto` no job
+  // of a node with several cores has grants.
+  if (config.grants.enabled == GrantChoice::kTrue) return "grants.enabled is true";
   // Trees do not share the blocks of an exchange: each tree carries all of them.
   if (config.training.is_selective()) return "training.mode is selective";
   // A block may be in another tree, so on another core, in the next round. That core does not have
@@ -24,7 +25,8 @@ std::string why_one_core(const config::Config& config) {
 Placement placement_of(const config::Config& config, std::uint32_t job_id) {
   const std::size_t cores = core_count(config);
   if (why_one_core(config).empty()) return {.first = 0, .count = cores};
-  return {.first = config.grants.enabled ? 0 : job_id % cores, .count = 1};
+  const bool grants = config.grants.enabled == GrantChoice::kTrue;
+  return {.first = grants ? 0 : job_id % cores, .count = 1};
 }
 
 }  // namespace gradplane::daemon

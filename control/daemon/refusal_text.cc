@@ -13,7 +13,7 @@ namespace {
 std::string no_room_text() {
   return fmt::format(
       "the node grants to {} senders already, which is the most; end another job here, choose "
-      "roots with fewer children, or turn grants.enabled off",
+      "roots with fewer children, or set grants.enabled: false",
       kMaxGrantSources);
 }
 
@@ -27,7 +27,7 @@ std::string refusal_text(JobRefusal why) {
     case JobRefusal::kSameId:
       return "the poll loop has another job of the same number; start again with another key";
     case JobRefusal::kNoGrants:
-      return "another engine of this node grants for its link; turn grants.enabled off";
+      return "another engine of this node grants for its link; set grants.enabled: false";
     case JobRefusal::kNoRoom:
       return no_room_text();
     case JobRefusal::kNone:

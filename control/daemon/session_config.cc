@@ -42,6 +42,9 @@ session::SessionConfig session_config(const config::Config& config, const config
                       .average_every = selective ? config.training.average_every : 0,
                       .staleness = config.training.staleness_steps(),
                       .cores = static_cast<std::uint32_t>(core_count(config))};
+  out.grant_exclusion = config.grants.enabled == GrantChoice::kFalse
+                            ? "grants.enabled is false"
+                            : config::why_no_auto_grants(config);
   out.resolve_bounds = resolver_of(config);
   out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
   out.redraw = {.enabled = config.plan.redraw.enabled,

@@ -201,7 +201,7 @@ telemetry::JobStatus job_status(const session::JobView& view, const JobSources& 
     out.group_receivers = job.groups.receivers;
     out.group_receivers_hear = job.groups.hear;
     out.group_receivers_listen = job.groups.listen;
-    if (from.config.grants.enabled) {
+    if (installed->grants) {
       out.grant_policy = config::name_of(from.config.grants.policy);
       out.grant_weight = config::weight_of(from.config, view.label);
     }

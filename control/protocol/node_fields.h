@@ -35,6 +35,7 @@ void fields(Archive& a, Of<Join> auto& m) {
   a.number("world_size", m.world_size, 1, kMaxRanks);
   a.numbers("ranks", m.ranks, kMaxLocalRanks, kMaxRanks);
   a.text("label", m.label);
+  a.flag("may_grant", m.may_grant);
 }
 
 template <typename Archive>
@@ -61,7 +62,7 @@ void fields(Archive& a, Of<JobSettings> auto& s) {
   a.number("floor", s.floor_ppm, 0, kMaxFloorPpm);
   a.number("slack", s.slack_ns, 0, kMaxSettingNs);
   a.number("absent_after", s.absent_after_ns, 0, kMaxSettingNs);
-  a.flag("grants", s.grants);
+  a.choice("grants", s.grants, GrantChoice::kFalse);
   a.number("selections", s.selections, 0, kMaxSelections);
   a.number("average_every", s.average_every, 0, UINT32_MAX);
   a.number("staleness", s.staleness, 0, kMaxStalenessSteps);
@@ -78,6 +79,7 @@ void fields(Archive& a, Of<Prepare> auto& m) {
   a.text("label", m.label);
   a.blob("plan", m.plan, kMaxPlanBytes);
   a.flag("learn_bounds", m.learn_bounds);
+  a.flag("grants", m.grants);
 }
 
 template <typename Archive>
@@ -202,6 +204,7 @@ void fields(Archive& a, Of<Report> auto& m) {
   a.number("world_size", m.world_size, 0, kMaxRanks);
   a.number("table_parts", m.table_parts, 0, UINT32_MAX);
   a.text("label", m.label);
+  a.flag("grants", m.grants);
 }
 
 template <typename Archive>

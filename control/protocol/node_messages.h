@@ -12,6 +12,7 @@
 #include "control/protocol/job_key.h"
 #include "control/protocol/link_sample.h"
 #include "control/protocol/parsed.h"
+#include "dataplane/model/grant_settings.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
 #include "dataplane/model/operation.h"
@@ -47,6 +48,7 @@ struct Join {
   std::uint32_t world_size = 0;
   std::vector<std::uint16_t> ranks;  // at most kMaxLocalRanks
   std::string label;
+  bool may_grant = false;  // nothing in the node's file excludes grants for the job
 };
 /// Coordinator to a node that joined: who is still missing.
 struct WaitingFor {
@@ -62,8 +64,8 @@ struct Refused {
   std::vector<std::uint16_t> ranks;
   std::string reason;
 };
-/// The settings that must be equal on all members of a job. Otherwise they would drop each other's
-/// packets, or their sums would have different meanings. Each node takes them from its own
+/// The settings that must fit together on all members of a job. Otherwise they would drop each
+/// other's packets, or their sums would have different meanings. Each node takes them from its own
 /// configuration.
 struct JobSettings {
   std::uint32_t block_bytes = kDefaultBlockBytes;      // block.bytes, `auto` resolved
@@ -74,7 +76,8 @@ struct JobSettings {
   std::uint32_t floor_ppm = 500000;                    // gather.floor, in millionths
   std::uint64_t slack_ns = 0;                          // gather.slack; 0: learned
   std::uint64_t absent_after_ns = 0;                   // gather.absent_after; 0: never
-  bool grants = false;                                 // grants.enabled
+  /// grants.enabled. A node with `auto` takes a job with and without grants; see Prepare::grants.
+  GrantChoice grants = GrantChoice::kAuto;
   /// training.freshness + 1, which each plan of a job has; 0: training.mode is exact.
   std::uint32_t selections = 0;
   std::uint32_t average_every = 0;  // training.average_every; 0: never, or the mode is exact
@@ -94,6 +97,7 @@ struct Prepare {
   std::string label;
   std::vector<std::byte> plan;  // control/session/plan_codec.h
   bool learn_bounds = false;    // the coordinator's gather.preset is auto: roots measure for it
+  bool grants = false;          // receivers grant their links; the same for all plans of a job
 };
 /// Member to coordinator: it is ready. If it takes part in the job already, it opens no round from
 /// `horizon` on until it hears Commit or Abort.
@@ -211,6 +215,7 @@ struct Report {
   std::uint32_t world_size = 0;
   std::uint32_t table_parts = 0;  // BucketBounds of complete tables that it has
   std::string label;
+  bool grants = false;  // Prepare::grants of the job
   bool has_job() const { return epoch != 0 || next_epoch != 0; }
 };
 /// Coordinator to a member: answer with a Report of this job.

@@ -99,6 +99,9 @@ struct SessionConfig {
   Duration suspect_after = Duration::seconds(3);
   Quotas quotas;
   JobSettings job_settings;
+  /// What in this node's file keeps jobs from having grants where job_settings.grants is kAuto, for
+  /// people; empty: nothing.
+  std::string grant_exclusion;
   BoundsResolver resolve_bounds;  // none: everything is exact, and no table is sent
   bool learn_bounds = false;      // whether some bounds begin exact and are learned
   PlanCheck check_plan;           // checks every plan before it is installed
@@ -139,6 +142,7 @@ struct InstallJob {
   api::Plan plan;
   std::vector<LocalRank> local_ranks;  // empty: this node only sums
   bool learn_bounds = false;           // whether roots measure gradients to learn bounds
+  bool grants = false;                 // whether receivers grant their links
 
   /// True: the job runs elsewhere already, so the engine only prepares the plan. It answers as to
   /// PreparePlan, and CommitPlan or RemoveJob follows. False: rounds may come at once.

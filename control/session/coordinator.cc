@@ -134,6 +134,10 @@ void Coordinator::collect(Job& job, api::NodeId from, const protocol::Join& m, I
     }
   }
   if (!taken.empty()) refuse(from, m, taken, {Refusal::kNotFitting, reason});
+  if (m.may_grant)
+    job.grantless.erase(from);
+  else
+    job.grantless.insert(from);
   if (good.empty())
     job.joined.erase(from);
   else

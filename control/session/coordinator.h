@@ -119,8 +119,10 @@ class Coordinator {
     Instant since;
     std::uint32_t world_size = 0;
     std::string label;
-    Hosts joined;   // the nodes with ranks in the plan in force
-    Hosts changed;  // the nodes with ranks in the next plan
+    std::set<api::NodeId> grantless;  // nodes that have joined and may not grant
+    bool grants = false;              // decided with the first plan
+    Hosts joined;                     // the nodes with ranks in the plan in force
+    Hosts changed;                    // the nodes with ranks in the next plan
     std::map<api::NodeId, Joining> joining;
     Hosts departing;                           // had ranks in the plan before, which has not ended
     std::optional<PlanChoice> choice;          // what an operator has put in force last
@@ -183,6 +185,7 @@ class Coordinator {
   /// The epoch of the next plan. No plan has the epoch 0.
   std::uint32_t next_epoch() const { return std::max(last_epoch_ + 1, std::uint32_t{1}); }
   Status begin_change(Job& job, api::Plan plan, Hosts hosts, Instant now);
+  void decide_grants(Job& job);
   void prepare_start(Jobs::iterator job, Result<PlanOffer> made, Hosts hosts, Instant now);
   void prepare_answer(Job& job, const Planning& planning, Result<PlanOffer> made, Instant now);
   void prepare_join(Job& job, Result<PlanOffer> made, Hosts hosts, Instant now);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control/session/coordinator.h"
+#include "control/session/grants.h"
 #include "control/session/plan_codec.h"
 #include "control/session/text.h"
 
@@ -141,6 +142,31 @@ void Coordinator::note_refused(Job& job, const PlanOutlook& wanted, const std::s
                           ") was refused: " + reason;
 }
 
+/// Decides for the whole life of a job whether it has grants, when its first plan is known.
+void Coordinator::decide_grants(Job& job) {
+  const GrantChoice choice = config_.job_settings.grants;
+  job.grants = choice == GrantChoice::kTrue;
+  if (choice != GrantChoice::kAuto) return;
+  GrantCase known{.senders = most_senders(job.change->plan()),
+                  .has_one_tree = job.change->plan().trees.size() == 1,
+                  .needs_soundings = *job.next_follows_network,
+                  .exclusion = config_.grant_exclusion};
+  for (const auto& [node, joined] : job.changed)
+    if (known.exclusion.empty() && job.grantless.contains(node))
+      known.exclusion = "the file of " + node_text(config_, node) + " excludes them";
+  for (const auto& [key, other] : jobs_) {
+    if (!other.grants) continue;
+    known.other_sources += most_senders(other.change ? other.change->plan() : *other.in_force);
+  }
+  const std::string why_not = why_no_grants(known);
+  job.grants = why_not.empty();
+  if (known.senders < kFewestSendersOfGrants) return;
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": " + std::to_string(known.senders) +
+                                   " nodes send to one, " +
+                                   (job.grants ? "so receivers grant their links"
+                                               : "but receivers do not grant: " + why_not));
+}
+
 void Coordinator::prepare_start(Jobs::iterator found, Result<PlanOffer> made, Hosts hosts,
                                 Instant now) {
   Job& job = found->second;
@@ -152,6 +178,7 @@ void Coordinator::prepare_start(Jobs::iterator found, Result<PlanOffer> made, Ho
   }
   job.state = JobState::kPrepared;
   job.first_epoch = job.change->epoch();
+  decide_grants(job);
   PlanOffer& offer = made.value();
   job.next_outlook = outlook_of(offer, offer.time, "the job began with it", now);
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": all " +

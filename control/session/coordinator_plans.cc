@@ -27,9 +27,9 @@ void Coordinator::send_prepare(Job& job) {
     const bool waits = job.change->begins_job() || job.joining.contains(node);
     const std::uint32_t attempt = waits && joined != job.changed.end() ? joined->second.attempt : 0;
     outbox_.tell_member(
-        node,
-        protocol::Prepare{job.key, attempt, job.first_epoch, job.change->epoch(), job.world_size,
-                          config_.job_settings, job.label, job.change_bytes, config_.learn_bounds});
+        node, protocol::Prepare{job.key, attempt, job.first_epoch, job.change->epoch(),
+                                job.world_size, config_.job_settings, job.label, job.change_bytes,
+                                config_.learn_bounds, job.grants});
   }
   job.change_bytes.clear();
 }

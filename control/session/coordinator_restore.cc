@@ -35,6 +35,7 @@ Coordinator::Job Coordinator::inherited(const Takeover& from, const api::Plan& p
     if (!report.has_job()) continue;
     job.world_size = report.world_size;
     job.label = report.label;
+    job.grants = report.grants;
   }
   for (const api::Member& member : plan.members) {
     if (member.ranks.empty()) continue;

@@ -118,8 +118,9 @@ void Coordinator::begin_takeover(api::NodeId from, const protocol::Report& m, In
   if (waiting == jobs_.end()) return;
   const Job& job = waiting->second;
   for (const auto& [node, joined] : job.joined)
-    (void)takeover.hold(node, protocol::Join{job.key, joined.attempt, job.user, job.world_size,
-                                             joined.ranks, job.label});
+    (void)takeover.hold(
+        node, protocol::Join{job.key, joined.attempt, job.user, job.world_size, joined.ranks,
+                             job.label, !job.grantless.contains(node)});
   jobs_.erase(waiting);
 }
 

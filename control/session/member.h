@@ -109,6 +109,7 @@ class Member {
     std::vector<Gone> gone;
     std::uint32_t world_size = 0;
     std::string label;
+    bool grants = false;  // Prepare::grants
     std::vector<LocalRank> ranks;
     protocol::Waiting waiting;                  // what the ranks were told last
     std::uint32_t logged_missing = UINT32_MAX;  // how many were missing when it was last logged

@@ -184,8 +184,9 @@ Instant Member::next_deadline() const {
 }
 
 void Member::send_join(const Job& job, std::vector<std::uint16_t> ranks) {
-  outbox_.tell_coordinator(
-      protocol::Join{job.key, job.attempt, job.user, job.world_size, std::move(ranks), job.label});
+  outbox_.tell_coordinator(protocol::Join{job.key, job.attempt, job.user, job.world_size,
+                                          std::move(ranks), job.label,
+                                          config_.grant_exclusion.empty()});
 }
 
 /// Ends a job that waits, and withdraws its ranks at the coordinator.

@@ -27,8 +27,8 @@ void Member::on(const protocol::Prepare& m, Instant now) {
     return;
   }
   const std::string self = node_text(config_, config_.self);
-  const std::string difference = difference_text(config_.job_settings, self, m.settings,
-                                                 node_text(config_, outbox_.coordinator()));
+  const std::string difference = difference_text(
+      config_.job_settings, self, m.settings, node_text(config_, outbox_.coordinator()), m.grants);
   if (!difference.empty()) {
     decline(m, difference);
     return;
@@ -124,6 +124,9 @@ Result<api::Plan> Member::further_plan(const Job& job, const protocol::Prepare& 
     return Error{"the last rounds of epoch " + std::to_string(job.ending) +
                  " have not ended here yet"};
   if (job.world_size != m.world_size) return Error{"the number of ranks is another one here"};
+  if (job.grants != m.grants)
+    return Error{job.grants ? "the job has grants here, and the plan is for a job without"
+                            : "the job has no grants here, and the plan is for a job with them"};
   return decode(m, ranks_of(job));
 }
 
@@ -136,13 +139,14 @@ void Member::install(const protocol::Prepare& m, api::Plan plan, Instant now) {
   job.first_epoch = m.first_epoch;
   job.newest_epoch = m.epoch;
   job.world_size = m.world_size;
+  job.grants = m.grants;
   if (job.label.empty()) job.label = m.label;
   job.members = plan.members;
   job.kind = plan.kind;
   job.next = Next{m.epoch, plan.kind, plan.members, true, m.epoch == m.first_epoch, m.plan};
   outbox_.act(InstallJob{job.id, job.first_epoch,
                          packet_key_of(config_.cluster_key, job.key, m.epoch), job.world_size,
-                         job.label, std::move(plan), job.ranks, m.learn_bounds});
+                         job.label, std::move(plan), job.ranks, m.learn_bounds, m.grants});
 }
 
 void Member::prepare_further(Job& job, api::Plan plan, const protocol::Prepare& m) {

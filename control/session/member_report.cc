@@ -41,6 +41,7 @@ void Member::report(const Job& job) {
   report.world_size = job.world_size;
   report.table_parts = static_cast<std::uint32_t>(job.bound_parts.size());
   report.label = job.label;
+  report.grants = job.grants;
   outbox_.tell_coordinator(std::move(report));
   for (const Gone& gone : job.gone)
     outbox_.tell_coordinator(protocol::Leave{job.key, job.first_epoch, gone.rank, gone.clean});

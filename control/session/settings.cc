@@ -28,10 +28,31 @@ std::string training_mode(const protocol::JobSettings& settings) {
   return settings.staleness == 0 ? "selective-bsp" : "selective-ssp";
 }
 
+std::string choice_name(GrantChoice choice) {
+  return std::string(kGrantChoiceNames[static_cast<std::size_t>(choice)]);
+}
+
+bool accepts_grants(const protocol::JobSettings& ours, bool grants) {
+  if (ours.grants == GrantChoice::kAuto) return !grants || ours.cores == 1;
+  return (ours.grants == GrantChoice::kTrue) == grants;
+}
+
+std::string our_grants(const protocol::JobSettings& ours) {
+  const bool is_false = ours.grants == GrantChoice::kAuto && ours.cores > 1;
+  return choice_name(ours.grants) + (is_false ? " (false, with several poll.cores)" : "");
+}
+
+std::string their_grants(const protocol::JobSettings& theirs, bool grants) {
+  const std::string decided = grants ? "true" : "false";
+  const std::string name = choice_name(theirs.grants);
+  return name == decided ? name : name + " (" + decided + " for this job)";
+}
+
 }  // namespace
 
 std::string difference_text(const protocol::JobSettings& ours, const std::string& our_node,
-                            const protocol::JobSettings& theirs, const std::string& their_node) {
+                            const protocol::JobSettings& theirs, const std::string& their_node,
+                            bool grants) {
   std::string text;
   const auto compare = [&](const char* key, const std::string& our, const std::string& their) {
     if (our == their) return;
@@ -53,7 +74,8 @@ std::string difference_text(const protocol::JobSettings& ours, const std::string
   compare("gather.slack", time(ours.slack_ns, "auto"), time(theirs.slack_ns, "auto"));
   compare("gather.absent_after", time(ours.absent_after_ns, "never"),
           time(theirs.absent_after_ns, "never"));
-  compare("grants.enabled", yes_no(ours.grants), yes_no(theirs.grants));
+  if (!accepts_grants(ours, grants))
+    compare("grants.enabled", our_grants(ours), their_grants(theirs, grants));
   compare("the number of poll cores (poll.cores)", std::to_string(ours.cores),
           std::to_string(theirs.cores));
   compare("training.mode", training_mode(ours), training_mode(theirs));

@@ -8,9 +8,11 @@
 
 namespace gradplane::session {
 
-/// Says to the operator how the settings of two nodes differ; empty: they do not. The nodes are
-/// named as in "node w1".
+/// Says to the operator how the settings of this node and the coordinator differ; empty: they do
+/// not. The nodes are named as in "node w1". `grants` is what the coordinator has decided for the
+/// job; a node with `auto` accepts it, unless it has several cores, because one core alone grants.
 std::string difference_text(const protocol::JobSettings& ours, const std::string& our_node,
-                            const protocol::JobSettings& theirs, const std::string& their_node);
+                            const protocol::JobSettings& theirs, const std::string& their_node,
+                            bool grants);
 
 }  // namespace gradplane::session

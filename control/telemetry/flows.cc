@@ -98,11 +98,14 @@ std::string omitted_text(const JobStatus& job) {
                      job.flows_omitted);
 }
 
-/// How this node grants its own link to those that send to it. What it sends itself depends on the
-/// grants of its peers.
+bool has_flows(const JobStatus& job) {
+  return !job.flows.empty() || job.flows_omitted > 0;
+}
+
+}  // namespace
+
 std::string grants_text(const JobStatus& job) {
-  if (job.grant_policy.empty()) return {};
-  const std::string policy = ", grants " + printable(job.grant_policy);
+  const std::string policy = printable(job.grant_policy);
   bool by_weight = false;
   for (std::size_t p = 0; p < kGrantPolicyNames.size(); ++p)
     by_weight |=
@@ -110,19 +113,14 @@ std::string grants_text(const JobStatus& job) {
   return by_weight ? fmt::format("{}, weight {}", policy, job.grant_weight) : policy;
 }
 
-bool has_flows(const JobStatus& job) {
-  return !job.flows.empty() || job.flows_omitted > 0;
-}
-
-}  // namespace
-
 std::string flows_text(const StatusReport& report) {
   std::string text;
   for (const JobStatus& job : report.jobs) {
     if (!has_flows(job)) continue;
     if (!text.empty()) text += "\n";
-    text += fmt::format("job {:08x} {}{}\n", job.id, clipped(printable(job.label), kLabelColumns),
-                        grants_text(job));
+    text += fmt::format("job {:08x} {}", job.id, clipped(printable(job.label), kLabelColumns));
+    if (!job.grant_policy.empty()) text += ", grants " + grants_text(job);
+    text += "\n";
     if (!job.flows.empty()) text += table_of(job);
     text += omitted_text(job);
   }

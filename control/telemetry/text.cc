@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "control/telemetry/flows.h"
 #include "control/telemetry/links.h"
 #include "control/telemetry/printable.h"
 #include "control/telemetry/quantity.h"
@@ -160,6 +161,7 @@ class TextWriter {
     if (!job.reason.empty()) named("reason", printable(job.reason));
     if (!job.plan_change.empty()) named("plan", printable(job.plan_change));
     if (job.selections > 0) named("mode", mode_text(job));
+    if (!job.grant_policy.empty()) named("grants", grants_text(job));
     named("ranks", fmt::format("{} of {} joined", job.joined_count, job.world_size));
     if (job.missing_count > 0) named("missing", missing_text(job));
     const bool had_part = job.blocks_sent + job.blocks_received > 0;

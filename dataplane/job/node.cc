@@ -57,6 +57,7 @@ bool Node::grant_to_peers_of(Job* job) {
     return false;
   }
   *free = true;  // there are as many indices as jobs
+  ++granted_jobs_;
   grants_.set_job_weight(job->grant_index(), job->config().weight);
   list_sources_of(job);
   return true;
@@ -83,6 +84,7 @@ void Node::remove(Job* job) {
   if (job->config().grants) {
     grant_index_taken_[job->grant_index().index()] = false;
     job->leave();
+    --granted_jobs_;
   }
   *at = jobs_[--job_count_];
   jobs_[job_count_] = nullptr;
@@ -113,6 +115,9 @@ std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
   }
   for (Job* job : jobs()) {
     if (job->config().job != envelope.job) continue;
+    // Blocks of a job without grants take their part of the link that the others are granted.
+    if (granted_jobs_ > 0 && wire::is_block(envelope.type) && !job->config().grants)
+      grants_.on_other(wire_bytes, arrival.at);
     const auto told = job->handle(node, envelope, datagram, congestion_experienced, arrival.at);
     if (told) {
       links_.on_packet(

@@ -110,6 +110,7 @@ class Node {
   };
   std::vector<GrantSource> grant_sources_;  // by source index
   std::array<bool, kMaxJobs> grant_index_taken_{};
+  std::size_t granted_jobs_ = 0;
   awareness::IncomingLinks links_{kMaxNodes};
   std::array<Job*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;

@@ -3,12 +3,18 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "dataplane/model/congestion_settings.h"
 
 namespace gradplane {
+
+/// What a configuration says of grants for jobs. kAuto: the coordinator decides for each job.
+enum class GrantChoice : std::uint8_t { kAuto, kTrue, kFalse };
+inline constexpr std::array<std::string_view, 3> kGrantChoiceNames = {"auto", "true", "false"};
+static_assert(kGrantChoiceNames.size() == static_cast<std::size_t>(GrantChoice::kFalse) + 1);
 
 /// How jobs share a node's downlink while several want it.
 enum class GrantPolicy : std::uint8_t {

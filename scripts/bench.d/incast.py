@@ -23,6 +23,7 @@ WARM_UP = 2
 LIMIT_SECONDS = 8
 QUICK_LIMIT_SECONDS = 3
 GRANTS = "grants: {enabled: true}\n"
+SHARES = "grants: {enabled: false}\n"
 CONTROLLERS = ("reno", "cubic", "swift", "dctcp")
 KERNEL_TCP = ("reno", "cubic", "bbr", "dctcp")
 QUEUE_BYTES = 64 * KIB
@@ -46,7 +47,7 @@ def controller(name):
 
 def make_contestants(quick):
     ours = [
-        LightContestant("shares"),
+        LightContestant("shares", extra=SHARES),
         LightContestant("grants", extra=GRANTS, tells_buffer=True),
     ]
     ours += [controller(name) for name in (("cubic",) if quick else CONTROLLERS)]

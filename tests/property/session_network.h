@@ -49,6 +49,7 @@ class Cluster {
     config.job_settings = settings;
     config.quotas = quotas;
     config.redraw = redraw;
+    config.grant_exclusion = grant_exclusion;
     config.relays = relays;
     config.resolve_bounds = resolve_for_test;
     config.check_plan = check_;
@@ -177,7 +178,8 @@ class Cluster {
   std::map<std::uint32_t, std::vector<std::byte>> plan_of_epoch;
   RedrawSettings redraw;
   std::vector<api::NodeId> relays;
-  Duration planning_takes;  // of nodes that start later, as are the two above
+  std::string grant_exclusion;
+  Duration planning_takes;  // of nodes that start later, as are the three above
   std::size_t orders = 0;
   std::uint64_t datagram_count = 0;
   std::vector<std::pair<api::NodeId, std::vector<std::byte>>> wiretap;  // filled while `tapped`
@@ -185,16 +187,13 @@ class Cluster {
   std::string refusal;
   std::map<AskerHandle, api::NodeId> open_questions;
   std::map<AskerHandle, AnswerReplan> answers;
-  std::uint32_t first_round = 0;  // of jobs that begin later
-  std::set<api::NodeId> paused;   // paused nodes do nothing and receive nothing
-  std::size_t departures = 0;     // how many nodes have left a job because of another plan
-  /// How many rounds a node that prepares a plan may still open.
-  std::uint32_t horizon_margin = 64;
+  std::uint32_t first_round = 0;      // of jobs that begin later
+  std::set<api::NodeId> paused;       // paused nodes do nothing and receive nothing
+  std::size_t departures = 0;         // how many nodes have left a job because of another plan
+  std::uint32_t horizon_margin = 64;  // rounds that a node that prepares a plan may still open
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> epoch_of_round;  // by first epoch
 
  private:
-  bool elastic_;
-
   bool lives(api::NodeId node) const { return hosts[node].manager && !paused.contains(node); }
 
   /// Keeps each manager's deadline until the manager acts, because asking takes longer than all
@@ -381,6 +380,7 @@ class Cluster {
     check_installed(plan_of_epoch[ready.epoch], ready.nodes, installed_ever_[ready.epoch]);
   }
 
+  bool elastic_;
   api::NodeId coordinator_;
   Planner planner_;
   PlanCheck check_;

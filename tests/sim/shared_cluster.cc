@@ -196,7 +196,7 @@ class SharedCluster {
     config.self = member.node;
     config.round_bytes = s_.round_bytes;
     config.congestion = s_.jobs[j].congestion;
-    config.grants = s_.grants;
+    config.grants = s_.grants && !s_.jobs[j].shares;
     config.weight = s_.jobs[j].weight;
     config.forward_order = s_.forward_order;
     config.stall_after = job::kMinStall;

@@ -28,6 +28,7 @@ struct SharedJob {
   double skew = 0;             // standard deviation of each rank's gaps, relative to them
   std::uint32_t elements = 0;  // of fp32 in a bucket
   double weight = 1;
+  bool shares = false;  // the job has no grants, whatever SharedScenario::grants says
   CongestionSettings congestion = {};
 };
 

@@ -18,12 +18,25 @@ std::vector<std::string> errors_with(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("nobody grants, and jobs are alike, unless the file says otherwise") {
+TEST_CASE("the coordinator decides on grants, and jobs are alike, unless the file says otherwise") {
   const ParsedConfig parsed = parse(kBase);
   REQUIRE(parsed.ok());
-  CHECK_FALSE(parsed.config->grants.enabled);
+  CHECK(parsed.config->grants.enabled == GrantChoice::kAuto);
   CHECK(parsed.config->grants.policy == GrantPolicy::kFair);
   CHECK(weight_of(*parsed.config, "train.py") == 1);
+}
+
+TEST_CASE("grants are on, off, or by auto") {
+  for (std::size_t c = 0; c < kGrantChoiceNames.size(); ++c) {
+    const std::string name(kGrantChoiceNames[c]);
+    INFO(name);
+    const ParsedConfig parsed = with("grants: {enabled: " + name + "}\n");
+    REQUIRE(parsed.ok());
+    CHECK(parsed.config->grants.enabled == static_cast<GrantChoice>(c));
+  }
+  const auto errors = errors_with("grants: {enabled: yes}\n");
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].find("one of auto, true, false") != std::string::npos);
 }
 
 TEST_CASE("grants of links whose rate nobody told are warned of") {
@@ -45,6 +58,43 @@ TEST_CASE("grants of links whose rate nobody told are warned of") {
   CHECK(some.warnings[0].text().find("node b has no port.link_rate") != std::string::npos);
   CHECK(rate_for("b").warnings.empty());
   CHECK(with("grants: {enabled: false}\n").warnings.empty());
+  CHECK(with("grants: {enabled: auto}\n").warnings.empty());
+  CHECK(parse(kBase).warnings.empty());
+}
+
+TEST_CASE("jobs have grants by auto only where the file tells every rate and excludes nothing") {
+  struct Row {
+    std::string text;
+    std::string why;
+  };
+  const Row rows[] = {
+      {"", ""},
+      {"grants: {enabled: true}\n", ""},
+      {"poll: {cores: [2]}\n", ""},
+      {"poll: {cores: [2, 3]}\n", "poll.cores has several CPUs"},
+      {"multicast: {enabled: true}\n", "multicast.enabled is true"},
+      {"gather: {wire_types: {'*': bf16}}\n", "gather.wire_types has lines"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.text);
+    std::string file(kBase);
+    const std::string port = "  kind: af_packet\n";
+    file.replace(file.find(port), port.size(), port + "  link_rate: 1 Gbit/s\n");
+    const ParsedConfig known = parse(file + row.text);
+    REQUIRE(known.ok());
+    CHECK(why_no_auto_grants(*known.config) == row.why);
+  }
+  const auto with_port = [](const std::string& port) {
+    std::string file(kBase);
+    const std::string kind = "  kind: af_packet\n";
+    return why_no_auto_grants(
+        *parse(file.replace(file.find(kind), kind.size(), kind + port)).config);
+  };
+  CHECK(with_port("  link_rate: 1 Gbit/s\n  buffer: 256 KiB\n").empty());
+  CHECK(with_port("  link_rate: 1001 Mbit/s\n") == "port.link_rate of node a is above 1 Gbit/s");
+  CHECK(with_port("  link_rate: 1 Gbit/s\n  buffer: 257 KiB\n") ==
+        "port.buffer of node a is above 256 KiB");
+  CHECK(why_no_auto_grants(*parse(kBase).config) == "node a and 1 more have no port.link_rate");
 }
 
 TEST_CASE("every policy has a name in the file") {
@@ -53,7 +103,7 @@ TEST_CASE("every policy has a name in the file") {
     INFO(name);
     const ParsedConfig parsed = with("grants: {enabled: true, policy: " + name + "}\n");
     REQUIRE(parsed.ok());
-    CHECK(parsed.config->grants.enabled);
+    CHECK(parsed.config->grants.enabled == GrantChoice::kTrue);
     CHECK(parsed.config->grants.policy == static_cast<GrantPolicy>(p));
   }
 }
@@ -68,9 +118,11 @@ TEST_CASE("weights go by the job's name, the first line that matches") {
 }
 
 TEST_CASE("what contradicts itself in the grants section is an error") {
-  const auto policy = errors_with("grants: {policy: strict}\n");
+  const auto policy = errors_with("grants: {enabled: false, policy: strict}\n");
   REQUIRE(policy.size() == 1);
-  CHECK(policy[0].find("means nothing without grants.enabled: true") != std::string::npos);
+  CHECK(policy[0].find("means nothing with grants.enabled: false; remove one of them") !=
+        std::string::npos);
+  CHECK(errors_with("grants: {policy: strict}\n").empty());
   const auto weights = errors_with("grants: {enabled: true, weights: {a: 2}}\n");
   REQUIRE(weights.size() == 1);
   CHECK(weights[0].find("means nothing without grants.policy: weighted or mltcp") !=

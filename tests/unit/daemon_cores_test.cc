@@ -7,6 +7,7 @@
 #include "control/daemon/node_snapshot.h"
 #include "control/daemon/placement.h"
 #include "control/daemon/plan_answers.h"
+#include "control/daemon/session_config.h"
 #include "dataplane/wire/seal.h"
 #include "tests/support/catch.h"
 #include "tests/unit/daemon_bench.h"
@@ -79,12 +80,20 @@ TEST_CASE("a job has all cores, or one where its configuration cannot be shared"
   CHECK(placement_of(config, 7).count == 2);
   CHECK(why_one_core(config).empty());
   SECTION("grants are of queue 0") {
-    config.grants.enabled = true;
+    config.grants.enabled = GrantChoice::kTrue;
     for (const std::uint32_t job : {6U, 7U}) {
       CHECK(placement_of(config, job).count == 1);
       CHECK(placement_of(config, job).first == 0);
     }
     CHECK(why_one_core(config) == "grants.enabled is true");
+  }
+  SECTION("with auto all cores share a job, which then has no grants") {
+    config.grants.enabled = GrantChoice::kAuto;
+    CHECK(placement_of(config, 7).count == 2);
+    CHECK(session_config(config, {}, 1).grant_exclusion == "poll.cores has several CPUs");
+    config.grants.enabled = GrantChoice::kFalse;
+    CHECK(placement_of(config, 7).count == 2);
+    CHECK(session_config(config, {}, 1).grant_exclusion == "grants.enabled is false");
   }
   SECTION("other jobs are dealt out by their number") {
     config.gather.compensation = Compensation::kCarry;

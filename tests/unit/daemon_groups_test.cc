@@ -55,10 +55,11 @@ struct GroupBench {
     for (api::NodeId n = 0; n < 3; ++n) plan.trees[0].parent[n] = n == root ? api::kNoNode : root;
     return plan;
   }
-  void install(std::uint32_t id, api::NodeId root = 0) {
+  void install(std::uint32_t id, api::NodeId root = 0, bool grants = false) {
     if (!bench.ranks.contains(kHandle)) bench.attach(kHandle);
     session::InstallJob order = JobBench::order(id);
     order.plan = plan(1, root);
+    order.grants = grants;
     order.local_ranks = {{kHandle, 1}};
     REQUIRE(bench.jobs.install(order, bench.ranks));
     runtime = bench.next().job;
@@ -192,15 +193,14 @@ TEST_CASE("nothing is joined twice, or looked for while no plan changes") {
   CHECK(g.port.joins == 2);
 }
 
-TEST_CASE("where multicast is off or nodes grant, the port is in no group") {
+TEST_CASE("where multicast is off or the job has grants, the port is in no group") {
   GroupBench g;
   g.install(5);
   g.bench.config.multicast.enabled = false;
   CHECK(g.now().empty());
   g.bench.config.multicast.enabled = true;
-  g.bench.config.grants.enabled = true;
-  CHECK(g.now().empty());
-  g.bench.config.grants.enabled = false;
+  CHECK(g.now() == g.of(5, 1));
+  g.install(6, 0, true);
   CHECK(g.now() == g.of(5, 1));
 }
 

@@ -226,6 +226,56 @@ TEST_CASE("reports of rounds are kept for their job and epoch, and lost ones are
   CHECK(job->rounds.lost() == 2);
 }
 
+TEST_CASE("a job has grants as its coordinator says, and the status says the same") {
+  for (const bool grants : {false, true}) {
+    INFO(grants);
+    JobBench bench;
+    bench.config.grants = {.enabled = grants ? GrantChoice::kAuto : GrantChoice::kTrue,
+                           .policy = GrantPolicy::kWeighted,
+                           .weights = {{"train", 2}}};
+    bench.attach(kHandle);
+    session::InstallJob order = JobBench::order(5);
+    order.grants = grants;
+    REQUIRE(bench.jobs.install(order, bench.ranks).ok());
+    CHECK(bench.next().job->job().config().grants == grants);
+    const auto snapshot = std::make_unique<api::EngineSnapshot>();
+    snapshot->job_count = 1;
+    snapshot->jobs[0].job = 5;
+    snapshot->jobs[0].epoch = 1;
+    std::vector<session::JobView> views(1);
+    views[0].job_id = 5;
+    views[0].first_epoch = 1;
+    views[0].label = "train";
+    const std::deque<session::FailureView> failures;
+    const auto told =
+        job_statuses({bench.config, views, failures, bench.jobs, bench.ranks, *snapshot});
+    REQUIRE(told.size() == 1);
+    CHECK(told[0].grant_policy == (grants ? "weighted" : ""));
+    CHECK(told[0].grant_weight == (grants ? 2 : 1));
+  }
+}
+
+TEST_CASE("a further plan of a job with grants has no soundings") {
+  for (const bool grants : {false, true}) {
+    INFO(grants);
+    JobBench bench;
+    bench.attach(kHandle);
+    session::InstallJob order = JobBench::order(5);
+    order.grants = grants;
+    REQUIRE(bench.jobs.install(order, bench.ranks).ok());
+    (void)bench.next();
+    session::PreparePlan further{
+        .job_id = 5, .first_epoch = 1, .packet_key = {}, .plan = order.plan};
+    further.plan.epoch = 2;
+    further.plan.soundings = {{0, 2}};
+    REQUIRE(bench.jobs.prepare_plan(further).ok());
+    const api::Command prepare = bench.next();
+    REQUIRE(prepare.plan != nullptr);
+    CHECK(prepare.plan->sounded().size() == (grants ? 0 : 1));
+    prepare.job->destroy_plan(prepare.plan);
+  }
+}
+
 TEST_CASE("a coordinator tells of a job once, also when its own part in it has ended") {
   JobBench bench;
   bench.install(5);

@@ -2,9 +2,11 @@
 // Copyright (c) 2026 The gradplane authors
 // Two jobs that gather at one node: how many blocks each may have in flight, by policy, weight and
 // progress.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "dataplane/job/node.h"
 #include "tests/support/catch.h"
@@ -45,13 +47,15 @@ job::JobConfig root_of(std::uint32_t job, double weight) {
 class TwoJobs {
  public:
   explicit TwoJobs(const GrantSettings& settings, double first_weight = 1, double second_weight = 1)
+      : TwoJobs(settings, root_of(1, first_weight), root_of(2, second_weight)) {}
+  TwoJobs(const GrantSettings& settings, job::JobConfig first, job::JobConfig second)
       : node_(0,
               {.bits_per_second = 1'000'000'000,
                .buffer_bytes = 160 * (kMinBlockBytes + hop::kWireOverheadBytes),
                .block_bytes = kMinBlockBytes},
               settings),
-        jobs_{std::make_unique<job::Job>(root_of(1, first_weight)),
-              std::make_unique<job::Job>(root_of(2, second_weight))} {
+        jobs_{std::make_unique<job::Job>(std::move(first)),
+              std::make_unique<job::Job>(std::move(second))} {
     for (const auto& job : jobs_) REQUIRE(node_.add(job.get()) == JobRefusal::kNone);
   }
 
@@ -69,9 +73,22 @@ class TwoJobs {
                              .sender(kSender)
                              .demand(sent_[job], more || n + 1 < count ? 4 : 0)
                              .bytes();
-      (void)node_.handle(kSender, bytes, false, {.at = kStart, .waited = {}});
+      (void)node_.handle(kSender, bytes, false, {.at = now_, .waited = {}});
     }
   }
+
+  /// The credit that the job's sender has not used.
+  std::uint32_t credit(std::size_t job) const {
+    const auto view = node_.grants().view(jobs_[job]->sources()[0]);
+    return view.total_blocks - view.sent_blocks;
+  }
+  void send_all() {
+    std::array<std::byte, 2048> out{};
+    while (node_.poll_transmit(out, now_)) {
+    }
+  }
+  void advance(Duration time) { now_ = now_ + time; }
+  std::uint32_t sent(std::size_t job) const { return sent_[job]; }
 
   /// Returns how many blocks the job's sender may have in flight without a grant.
   std::uint32_t unscheduled(std::size_t job) const {
@@ -82,6 +99,7 @@ class TwoJobs {
   job::Node node_;
   std::array<std::unique_ptr<job::Job>, 2> jobs_;
   std::array<std::uint32_t, 2> sent_{};
+  Instant now_ = kStart;
 };
 
 GrantSettings by(GrantPolicy policy) {
@@ -92,7 +110,42 @@ double share_of_first(const TwoJobs& jobs) {
   return static_cast<double>(jobs.unscheduled(0)) / (jobs.unscheduled(0) + jobs.unscheduled(1));
 }
 
+constexpr int kTurns = 5000;
+constexpr Duration kTurn = Duration::us(20);  // of four blocks on the link
+/// The blocks that job 1 sends in 100 ms, while `others` blocks of job 2, which has no grants,
+/// arrive in each turn. Job 1 has a second sender, which is silent.
+std::uint32_t sent_beside(std::uint32_t others) {
+  job::JobConfig granted = root_of(1, 1);
+  granted.world_size = 2;
+  granted.hosts.clear();
+  granted.peers.push_back({.node = kSender + 1});
+  granted.trees[0].children.push_back({hop::PeerIndex(1), 1});
+  testing::name_hosts(granted);
+  job::JobConfig shared = root_of(2, 1);
+  shared.grants = false;
+  TwoJobs jobs({}, std::move(granted), std::move(shared));
+  for (int turn = 0; turn < kTurns; ++turn) {
+    jobs.come(1, 0, others);
+    jobs.come(0, 0, std::max(1U, jobs.credit(0)));
+    jobs.send_all();
+    jobs.advance(kTurn);
+  }
+  return jobs.sent(0);
+}
+
 }  // namespace
+
+TEST_CASE("blocks of a job without grants take their part of the link from what is granted") {
+  constexpr double kLinkBlocks =
+      kTurns * kTurn.to_seconds() * 1e9 / 8 / (kMinBlockBytes + hop::kWireOverheadBytes);
+  constexpr std::uint32_t kOthers = 2;
+  const auto alone = static_cast<double>(sent_beside(0));
+  const auto beside = static_cast<double>(sent_beside(kOthers));
+  INFO(kLinkBlocks << " blocks fit the link; " << alone << " and " << beside);
+  CHECK(alone > 0.9 * kLinkBlocks);
+  CHECK(beside < alone - 0.9 * kOthers * kTurns);
+  CHECK(beside > alone - 1.1 * kOthers * kTurns);
+}
 
 TEST_CASE("the window before the downlink is counted in blocks of the job's size") {
   const TwoJobs jobs(by(GrantPolicy::kFair));

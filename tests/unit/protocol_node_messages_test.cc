@@ -16,18 +16,19 @@ namespace {
 const JobKey kKey = *job_key_from_hex("00112233445566778899aabbccddeeff");
 
 /// In both messages no field has its default value.
-const JobSettings kOddSettings{
-    512, 65536, false, Compensation::kCarry, 3, 800000, 30000000, 5, true, 7, 250, 6, 2};
+const JobSettings kOddSettings{512,    65536,    false, Compensation::kCarry, 3,
+                               800000, 30000000, 5,     GrantChoice::kFalse,  7,
+                               250,    6,        2};
 
-const Report kOddReport{kKey,  98,  99, 0xfffffff1, 100, 97, true,
-                        false, 101, 6,  1000,       8,   3,  "train.py"};
+const Report kOddReport{kKey, 98, 99,   0xfffffff1, 100, 97,         true, false,
+                        101,  6,  1000, 8,          3,   "train.py", true};
 
 std::vector<NodeMessage> one_of_each() {
-  return {Join{kKey, 1, 1000, 8, {0, 7}, "train.py"},
+  return {Join{kKey, 1, 1000, 8, {0, 7}, "train.py", true},
           WaitingFor{kKey, 2, 6, {1, 2, 3}},
           Refused{kKey, 3, {7}, "rank 7 is there twice"},
           Prepare{kKey, 4, 98, 99, 8, kOddSettings, "train.py",
-                  std::vector<std::byte>(300, std::byte{5}), true},
+                  std::vector<std::byte>(300, std::byte{5}), true, true},
           Prepared{kKey, 99, true, 0xfffffff0},
           Commit{kKey, 99, 0xfffffff1},
           Leave{kKey, 99, 7, true},
@@ -73,12 +74,14 @@ TEST_CASE("node messages come through unchanged") {
   CHECK(std::get<Join>(*join.message).user == 1000);
   CHECK(std::get<Join>(*join.message).ranks == std::vector<std::uint16_t>{0, 7});
   CHECK(std::get<Join>(*join.message).label == "train.py");
+  CHECK(std::get<Join>(*join.message).may_grant);
   const auto prepare = parse_node_message(encode(one_of_each()[3]));
   CHECK(std::get<Prepare>(*prepare.message).plan.size() == 300);
   CHECK(std::get<Prepare>(*prepare.message).epoch == 99);
   CHECK(std::get<Prepare>(*prepare.message).attempt == 4);
   CHECK(std::get<Prepare>(*prepare.message).settings == kOddSettings);
   CHECK(std::get<Prepare>(*prepare.message).learn_bounds);
+  CHECK(std::get<Prepare>(*prepare.message).grants);
   const auto bounds = parse_node_message(encode(one_of_each()[10]));
   CHECK(std::get<BucketBounds>(*bounds.message).learn_budget == 0.25F);
   CHECK(std::get<BucketBounds>(*bounds.message).part.size() == 700);
@@ -97,6 +100,7 @@ TEST_CASE("a report is whole, or says that there is nothing to report") {
   CHECK_FALSE(report.has_part);
   CHECK(report.newest_epoch == 101);
   CHECK(report.table_parts == 3);
+  CHECK(report.grants);
   CHECK(report.label == "train.py");
   Report nothing;
   nothing.first_epoch = 98;
@@ -113,11 +117,12 @@ TEST_CASE("a report is whole, or says that there is nothing to report") {
 }
 
 TEST_CASE("the first bytes of a join are what the wire says") {
-  const std::vector<std::byte> bytes = encode(Join{kKey, 0x01020304, 0x05060708, 8, {0x0007}, "a"});
-  const std::uint8_t golden[] = {1,    0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
-                                 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 1,
-                                 2,    3,    4,    5,    6,    7,    8,    0,    0,
-                                 0,    8,    0,    1,    0,    7,    0,    1,    'a'};
+  const std::vector<std::byte> bytes =
+      encode(Join{kKey, 0x01020304, 0x05060708, 8, {0x0007}, "a", true});
+  const std::uint8_t golden[] = {1,    0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+                                 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 1,    2,    3,
+                                 4,    5,    6,    7,    8,    0,    0,    0,    8,    0,
+                                 1,    0,    7,    0,    1,    'a',  1};
   REQUIRE(bytes.size() == sizeof golden);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     INFO("byte " << i);
@@ -171,6 +176,7 @@ TEST_CASE("settings that no configuration can have are rejected") {
         RejectReason::kOutOfRange);
   CHECK(reason({512, 512, true, Compensation::kZero, 0, 0, 0, UINT64_MAX}) ==
         RejectReason::kOutOfRange);
+  CHECK(reason({.grants = static_cast<GrantChoice>(3)}) == RejectReason::kOutOfRange);
   CHECK(reason({.selections = kMaxSelections, .average_every = UINT32_MAX}) ==
         RejectReason::kCount);
   CHECK(reason({.selections = kMaxSelections + 1}) == RejectReason::kOutOfRange);

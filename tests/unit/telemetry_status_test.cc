@@ -294,6 +294,7 @@ TEST_CASE("text for a person") {
 job 3fa81c02 train.py failed, star, epoch 14
   reason  rank 3 left
   plan    epoch 15 is in force from round 900 on
+  grants  weighted, weight 3.5
   ranks   2 of 4 joined
   missing rank 1, 3
   rounds  17 completed, 18 B summed
