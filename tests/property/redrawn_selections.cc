@@ -168,6 +168,7 @@ TEST_CASE("selections follow the network under bounded staleness, too") {
   RedrawnScenario s = scenario_of(kSteps, Duration::seconds(6));
   s.config.training.mode = config::TrainingMode::kSelectiveSsp;
   s.config.training.staleness = 3;
+  s.base.seed = 2;
   s.base.staleness_steps = 3;
   for (std::uint16_t id = 1; id <= kRoundsOfStep; ++id)
     s.base.tolerance.buckets.push_back(bucket_of(id));
