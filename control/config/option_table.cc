@@ -19,7 +19,6 @@ constexpr std::array<std::string_view, 2> kRoundOrders = {"submitted", "forward"
 constexpr std::array<std::string_view, 4> kLogLevels = {"error", "warn", "info", "debug"};
 static_assert(kLogLevels.size() == static_cast<std::size_t>(LogLevel::kDebug) + 1);
 
-constexpr std::int64_t kKiB = std::int64_t{1} << 10;
 constexpr std::int64_t kMs = 1000000;
 constexpr std::int64_t kSecond = 1000 * kMs;
 constexpr std::int64_t kMinute = 60 * kSecond;
@@ -34,11 +33,6 @@ constexpr std::int64_t kMaxGroupBytes = 32;  // what groupadd accepts
 constexpr std::int64_t kMaxUid = 0xfffffffe;
 constexpr std::int64_t kArenaAlignBytes = 4096;
 static_assert(kMaxRoundBytes % kArenaAlignBytes == 0);
-
-template <typename T>
-T as(const Value& v) {
-  return static_cast<T>(v.number);
-}
 
 // One row per option, in the order of the reference page.
 constexpr Option kOptions[] = {

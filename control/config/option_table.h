@@ -71,6 +71,14 @@ struct Value {
   std::vector<std::uint32_t> list = {};
   std::vector<SectionEntry> entries = {};
 };
+template <typename T>
+T as(const Value& v) {
+  return static_cast<T>(v.number);
+}
+
+inline constexpr std::int64_t kKiB = std::int64_t{1} << 10;
+inline constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+inline constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 /// Options that name a node are kept as text until the whole node list is known.
 struct NodeReferences {

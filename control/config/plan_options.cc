@@ -22,11 +22,6 @@ constexpr std::int64_t kMaxTreeWeight = 1000000;
 constexpr std::int64_t kMinRedrawNs = Duration::ms(500).count_ns();
 constexpr std::int64_t kMaxRedrawNs = Duration::seconds(3600).count_ns();
 
-template <typename T>
-T as(const Value& v) {
-  return static_cast<T>(v.number);
-}
-
 constexpr Option kOptions[] = {
     {.path = "plan.kind",
      .type = kChoice,

@@ -17,15 +17,7 @@ constexpr std::array<std::string_view, 3> kHugePages = {"auto", "never", "requir
 static_assert(kPortKinds.size() == static_cast<std::size_t>(PortKind::kLoopback) + 1);
 static_assert(kHugePages.size() == static_cast<std::size_t>(HugePages::kRequire) + 1);
 
-constexpr std::int64_t kKiB = std::int64_t{1} << 10;
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxInterfaceBytes = 15;  // IFNAMSIZ - 1
-
-template <typename T>
-T as(const Value& v) {
-  return static_cast<T>(v.number);
-}
 
 // One row per option, in the order of the reference page.
 constexpr Option kPortOptions[] = {

@@ -9,7 +9,6 @@ namespace {
 using enum OptionType;
 
 constexpr std::int64_t kSecond = 1000000000;
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kMinWait = 10 * kSecond;
 constexpr std::int64_t kMaxWait = 24 * 3600 * kSecond;
 
