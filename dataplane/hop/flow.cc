@@ -25,6 +25,9 @@ constexpr std::size_t kMinBurstBlocks = 2;
 constexpr Duration kMeterSpan = Duration::seconds(1);
 /// The least rate, however slow a controller wants to be.
 constexpr std::uint64_t kMinBlocksPerSecond = 1;
+/// A flow that its controller makes this slow forgets the shortest round trip.
+constexpr std::uint64_t kNearlyStopped = 4;  // blocks per second
+static_assert(kNearlyStopped > kMinBlocksPerSecond, "a flow at its least rate forgets, too");
 
 std::size_t burst_bytes(std::uint64_t rate, std::size_t block_wire_bytes) {
   const auto by_time = static_cast<std::size_t>(rate / 8 / 1000) *
@@ -184,6 +187,7 @@ void Flow::on_rtt(Instant now, Duration sample) {
     variance_ = (variance_ * 3 + error) / 4;
     smoothed_ = (smoothed_ * 7 + rtt) / 8;
   }
+  if (has_nearly_stopped()) forget_shortest();
   min_rtt_.add(rtt, now);
   controller_->on_ack({.now = now,
                        .acked_blocks = 0,
@@ -215,6 +219,17 @@ void Flow::on_forward_delay(Instant now, std::uint32_t delay_us) {
 void Flow::forget_way() {
   has_rtt_ = false;
   latest_ = smoothed_ = variance_ = {};
+  forget_shortest();
+}
+
+/// Whether the controller has reduced the flow again and again, and the delay has not become
+/// shorter. Then the flow's own blocks are no queue. The path has become longer, or others fill it,
+/// and the flow would stay this slow until the shortest round trip expires.
+bool Flow::has_nearly_stopped() const {
+  return controller_pace_ > 0 && controller_pace_ <= kNearlyStopped * block_wire_bytes_ * 8;
+}
+
+void Flow::forget_shortest() {
   min_rtt_ = WindowedMin(kMinRttLifetime);
   queueing_.reset();  // so the next delay is the first one
 }

@@ -175,6 +175,8 @@ class Flow {
 
  private:
   void follow_controller(Instant now);
+  bool has_nearly_stopped() const;
+  void forget_shortest();
   std::optional<Duration> queueing() const;
   bool has_room() const { return probe_due_ || in_flight_ < window_; }
 

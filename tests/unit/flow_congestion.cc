@@ -81,21 +81,47 @@ TEST_CASE("a fixed rate spaces what a flow sends, after a first burst") {
 TEST_CASE("a window of less than a block is one block and a pace") {
   Flow flow = flow_of(ControllerKind::kSwift);
   Instant now = kStart;
-  flow.on_rtt(now, Duration::ms(1));
-  while (flow.controller().decide(now).window_blocks > 0.1) {
+  flow.on_rtt(now, Duration::ms(100));
+  for (int n = 0; n < 10; ++n) {
     now = now + Duration::seconds(1);
-    flow.on_rtt(now, Duration::ms(100));
+    flow.on_silence(now);
   }
+  CHECK(flow.controller().decide(now).window_blocks < 0.1);
   CHECK(flow.window() == 1);
   CHECK(send_all(flow, now) == 1);
-  flow.on_acked(now, 1);
-  // The window lets one block leave in 1 to 1.6 s. The flow sends at least one in a second.
+  flow.on_forgotten(1);
+  // The window lets one block leave in more than 1 s. The flow sends at least one in a second.
   CHECK_FALSE(flow.may_send(now + Duration::ms(900)));
   CHECK(flow.next_send() > now + Duration::ms(900));
   CHECK(flow.next_send() <= now + Duration::ms(1000));
   flow.on_probe();
   CHECK(flow.may_send(now));
   CHECK(flow.next_send() <= now);
+}
+
+TEST_CASE("a flow that has nearly stopped learns anew how long its path is") {
+  Flow flow = flow_of(ControllerKind::kSwift);
+  Instant now = kStart;
+  const auto exchange = [&](Duration rtt) {
+    now = std::max(now, flow.next_send()) + rtt;
+    REQUIRE(flow.may_send(now));
+    flow.on_sent(now, kBytes, false);
+    flow.on_forward_delay(now, static_cast<std::uint32_t>(rtt.count_ns() / 1000));
+    flow.on_rtt(now, rtt);
+    flow.on_acked(now, 1);
+  };
+  exchange(Duration::us(200));
+  // The path is longer from now on. At first that looks like a queue.
+  const Instant longer_from = now;
+  exchange(Duration::ms(12));
+  CHECK(flow.window() < 16);
+  int sent = 1;
+  while (flow.min_rtt() < Duration::ms(12) && ++sent < 1000) exchange(Duration::ms(12));
+  CHECK(now - longer_from < Duration::ms(1500));
+  const Instant learned = now;
+  for (int n = 0; n < 100; ++n) exchange(Duration::ms(12));
+  CHECK(now - learned < Duration::seconds(3));
+  CHECK(flow.min_rtt() == Duration::ms(12));
 }
 
 TEST_CASE("probes of an outage leave no debt to a slow pace") {
