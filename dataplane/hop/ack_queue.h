@@ -16,6 +16,7 @@ struct AckRequest {
   EdgeId edge;
   std::uint32_t round = 0;
   Instant deadline;
+  bool is_urgent = false;
 };
 
 /// The acks that a node owes under one plan, in the order in which they are due.
@@ -24,26 +25,36 @@ class AckQueue {
   /// Has room for the acks of this many edges.
   explicit AckQueue(std::size_t edges)
       : urgent_(std::max<std::size_t>(1, edges) * kRoundSlots * 2),
-        delayed_(std::max<std::size_t>(1, edges) * kRoundSlots * 2) {}
+        delayed_(std::max<std::size_t>(1, edges) * kRoundSlots * 2),
+        postponed_(std::max<std::size_t>(1, edges) * kRoundSlots * 2) {}
 
   /// A full queue costs only time: the peer sends the block again and gets its ack then.
   void request(const EdgeId& edge, std::uint32_t round, bool at_once, Instant now) {
-    (void)(at_once ? urgent_ : delayed_).push({edge, round, now + kMaxAckDelay});
+    (void)(at_once ? urgent_ : delayed_).push({edge, round, now + kMaxAckDelay, at_once});
+  }
+  /// Takes a request back, which is due again after kAckLookInterval. Its ack must go now if this
+  /// returns false.
+  [[nodiscard]] bool postpone(const AckRequest& request, Instant now) {
+    return postponed_.push({request.edge, request.round, now + kAckLookInterval, false});
   }
 
   /// The next request that is due.
   std::optional<AckRequest> take(Instant now) {
     if (!urgent_.empty()) return take_from(urgent_);
-    if (!delayed_.empty() && delayed_.front().deadline <= now) return take_from(delayed_);
+    for (FixedQueue<AckRequest>* queue : {&delayed_, &postponed_})
+      if (!queue->empty() && queue->front().deadline <= now) return take_from(*queue);
     return std::nullopt;
   }
 
-  bool empty() const { return urgent_.empty() && delayed_.empty(); }
+  bool empty() const { return urgent_.empty() && delayed_.empty() && postponed_.empty(); }
   /// When take() has a request. A time in the past means at once; Instant::never() if no ack is
   /// owed.
   Instant next_due() const {
     if (!urgent_.empty()) return Instant();
-    return delayed_.empty() ? Instant::never() : delayed_.front().deadline;
+    Instant due = Instant::never();
+    if (!delayed_.empty()) due = delayed_.front().deadline;
+    if (!postponed_.empty()) due = std::min(due, postponed_.front().deadline);
+    return due;
   }
 
  private:
@@ -55,6 +66,7 @@ class AckQueue {
 
   FixedQueue<AckRequest> urgent_;
   FixedQueue<AckRequest> delayed_;
+  FixedQueue<AckRequest> postponed_;
 };
 
 }  // namespace gradplane::hop

@@ -18,6 +18,7 @@ void BlockReceiver::open(BlockRange range) {
   unacked_packets_ = 0;
   echoes_ = {};
   last_path_ = 0;
+  owed_since_ = newest_at_ = {};
   has_heard_ = owes_ack_ = closed_ = false;
 }
 
@@ -56,6 +57,8 @@ bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
   }
   has_heard_ = true;
   ++unacked_packets_;
+  newest_at_ = now;
+  if (!owes_ack_) owed_since_ = now;
   owes_ack_ = true;
   return unacked_packets_ >= packet.ack_every || packet.duplicate || packet.last || closed_ ||
          complete();

@@ -14,10 +14,16 @@
 namespace gradplane::hop {
 
 /// An ack goes at once after this number of blocks, and otherwise after this time. With many slow
-/// senders the time decides. With a shorter time, acks would take a share of the link that results
-/// need.
+/// senders the time decides. With a shorter time, acks would take a larger share of the link, which
+/// results need.
 inline constexpr std::uint32_t kAckEveryPackets = 16;
 inline constexpr Duration kMaxAckDelay = Duration::ms(4);
+/// While blocks keep coming and nothing is missing, the time is longer. After the last block the
+/// ack still goes within kMaxAckDelay.
+inline constexpr Duration kMaxSteadyAckDelay = Duration::ms(8);
+/// How often a node looks whether blocks still come.
+inline constexpr Duration kAckLookInterval = Duration::ms(1);
+static_assert(kAckLookInterval < kMaxAckDelay && kMaxAckDelay < kMaxSteadyAckDelay);
 
 /// Records which blocks of one round have arrived from one peer, and writes the acks to this peer.
 /// An ack is LTP's out-of-order ack: the bitmap itself, from its first gap on. The next ack repairs
@@ -52,6 +58,13 @@ class BlockReceiver {
   bool complete() const { return arrived_count_ == range_.size(); }
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
   bool owes_ack() const { return owes_ack_; }
+  /// Whether the ack has been owed for kMaxAckDelay. If not, another request for it comes later.
+  bool has_owed_long(Instant now) const { return now - owed_since_ >= kMaxAckDelay; }
+  /// Whether the ack may wait for another kAckLookInterval, because blocks keep coming.
+  bool is_steady(Instant now) const {
+    const Instant next_look = now + kAckLookInterval;
+    return next_look - newest_at_ <= kMaxAckDelay && next_look - owed_since_ <= kMaxSteadyAckDelay;
+  }
   /// Whether packets have come on the path that no ack has reported.
   bool has_news_of(std::size_t path) const { return echoes_[path].is_news; }
   BlockRange range() const { return range_; }
@@ -92,6 +105,8 @@ class BlockReceiver {
 
   std::array<Echo, kMaxPaths> echoes_;
   std::size_t last_path_ = 0;  // the path of the last ack
+  Instant owed_since_;         // when the first packet came that no ack has reported
+  Instant newest_at_;          // when the last packet came
   bool has_heard_ = false;
   bool owes_ack_ = false;
   bool closed_ = false;

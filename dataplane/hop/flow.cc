@@ -16,6 +16,7 @@ constexpr Duration kInitialProbeTimeout = Duration::ms(20);
 constexpr Duration kMinProbeTimeout = Duration::ms(5);
 static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack");
 static_assert(kMaxAckDelay <= congestion::kAckHolding);
+static_assert(kMaxSteadyAckDelay < congestion::kPacedPatience, "acks that wait stop no paced flow");
 constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 constexpr Duration kMinReorderWindow = Duration::us(200);
 /// The minimum burst. A slow flow needs no more than this to make up for a sleep of the poll loop.

@@ -78,6 +78,8 @@ struct Peer {
   /// themselves belong to each plan, at its edges.
   std::unique_ptr<std::array<Detour, kMaxRoutes>> detours;
   Instant heard_at;  // when its last valid packet came
+  /// When a packet came before packets that the peer had sent earlier, and may be lost.
+  Instant gap_at = Instant::from_ns(INT64_MIN / 4);
   /// Its last ack said that it does not know the rate of the link from this node.
   bool wants_sounding = false;
   /// The number of the peer's last sounding of which a packet has come, when that packet was sent,

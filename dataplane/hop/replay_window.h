@@ -30,6 +30,9 @@ class ReplayWindow {
     return number;
   }
 
+  /// Whether numbers before this one have not come.
+  bool leaves_gap(std::uint64_t number) const { return number > newest_ + 1; }
+
   /// False if the number came before, or is too old to tell.
   [[nodiscard]] bool accept(std::uint64_t number) {
     if (number > newest_) {

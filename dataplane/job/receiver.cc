@@ -38,7 +38,7 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
   Duration round_trip;
   if (wire::is_block(envelope.type) || wire::is_parity(envelope.type)) {
     if (wire::read_block(envelope, *opened, block_) != kGood) return drop(Drop::kMalformed);
-    if (!is_new(block_.header.epoch, number, peer)) return std::nullopt;
+    if (!is_new(block_.header.epoch, number, peer, now)) return std::nullopt;
     if (wire::is_routed(envelope)) {
       handle_routed(from, datagram, congestion_experienced, now);
       // The packet number counts packets on this link, so it must not look like a gap. The sending
@@ -54,20 +54,20 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
               : handle_block(block_, index, congestion_experienced, now);
   } else if (wire::is_ack(envelope.type)) {
     if (wire::read_ack(envelope, *opened, ack_) != kGood) return drop(Drop::kMalformed);
-    if (!is_new(ack_.header.epoch, number, peer)) return std::nullopt;
+    if (!is_new(ack_.header.epoch, number, peer, now)) return std::nullopt;
     peer.heard_at = now;
     acks_.handle(ack_, index, now);
   } else if (envelope.type == wire::PacketType::kSounding) {
     wire::Sounding sounding;
     if (wire::read_sounding(envelope, *opened, sounding) != kGood) return drop(Drop::kMalformed);
-    if (!is_new(sounding.epoch, number, peer)) return std::nullopt;
+    if (!is_new(sounding.epoch, number, peer, now)) return std::nullopt;
     if (!peer.is_in_use()) return drop(Drop::kNotPeer);
     round_trip = wire::kRoundTripUnit * std::int64_t{sounding.round_trip};
     handle_sounding(envelope, sounding, index, now);
   } else {
     wire::Grant grant;
     if (wire::read_grant(*opened, grant) != kGood) return drop(Drop::kMalformed);
-    if (!is_new(grant.epoch, number, peer)) return std::nullopt;
+    if (!is_new(grant.epoch, number, peer, now)) return std::nullopt;
     handle_grant(grant, peer);
   }
   return awareness::Told{.loss = peer.packets_lost.on_packet(number), .round_trip = round_trip};
@@ -148,11 +148,12 @@ std::optional<std::span<const std::byte>> Receiver::open(std::span<const std::by
 /// Whether a packet of this plan comes for the first time. A packet of an earlier job with the same
 /// id must not move the replay window. If packets are not authenticated, its number would otherwise
 /// keep out all packets of a peer that has begun again with number 1.
-bool Receiver::is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer) {
+bool Receiver::is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer, Instant now) {
   if (state_.plans.find(epoch) == nullptr && !state_.retired.is(epoch)) {
     state_.counters.drop(Drop::kWrongEpoch);
     return false;
   }
+  if (peer.packets_received.leaves_gap(number)) peer.gap_at = now;
   if (!peer.packets_received.accept(number)) {
     state_.counters.drop(Drop::kReplayed);
     return false;

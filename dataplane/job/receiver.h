@@ -42,7 +42,7 @@ class Receiver {
  private:
   std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram,
                                                  std::uint64_t number, const hop::Peer& peer) const;
-  bool is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer);
+  bool is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer, Instant now);
   bool is_heard_by_parent(const aggregate::Tree& tree, const Round& round,
                           aggregate::HostSet covered) const;
   std::optional<awareness::Told> handle_for_group(hop::PeerIndex index,

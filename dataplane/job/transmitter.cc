@@ -73,6 +73,12 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
   aggregate::Tree& tree = plan.trees()[request.edge.tree];
   hop::InEdge& edge = tree.in(request.edge.index);
   const AckSource source = ack_source(edge, request.round);
+  if (!request.is_urgent && source.receiver != nullptr && !source.ended) {
+    if (!source.receiver->has_owed_long(now)) return std::nullopt;
+    const bool may_wait = acks_may_wait(state_.peers[edge.peer], now);
+    const bool waits = may_wait && source.receiver->is_steady(now);
+    if (waits && plan.acks().postpone(request, now)) return std::nullopt;
+  }
   if (!fill_ack(source, now)) return std::nullopt;
   const Round& round = state_.slot_of(request.round);
   const bool is_open = round.open && round.id == request.round;
@@ -134,6 +140,16 @@ Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHea
                                             ack.body, {ack.words.data(), ack.word_count});
   ++state_.counters.acks_sent;
   return finish(peer, out.first(bytes));
+}
+
+/// Whether acks of the peer's blocks may wait while blocks keep coming. Without losses the peer
+/// needs no news, and its window has room for what it sends meanwhile if it knows its rate. This
+/// node takes the way to the peer for the way from it.
+bool Transmitter::acks_may_wait(const hop::Peer& peer, Instant now) const {
+  const Duration rtt = peer.flow.min_rtt();
+  return state_.config.congestion.controller == ControllerKind::kDelay && !state_.config.grants &&
+         peer.flow.knows_link_rate() && rtt > Duration{} && rtt < hop::kLongPath &&
+         now - peer.gap_at > hop::kMaxSteadyAckDelay;
 }
 
 Transmitter::AckSource Transmitter::ack_source(hop::InEdge& edge, std::uint32_t id) {
