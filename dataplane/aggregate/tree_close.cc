@@ -88,7 +88,7 @@ std::uint32_t Tree::close_children(Context& job, Round& round, Instant now) {
     if (receiver.complete()) continue;
     missing += receiver.missing();
     receiver.close();
-    if (receiver.has_heard()) job.acks.request(edge.id, round.id, true, now);
+    if (receiver.has_heard()) job.acks.request(edge.id, round.id, now);
   }
   return missing;
 }
@@ -143,7 +143,7 @@ void Tree::repeat_closing(Context& job, hop::EdgeIndex edge, std::size_t slot, s
   hop::BlockReceiver& receiver = in(edge).receivers[slot];
   if (!receiver.closed()) return;
   receiver.close();
-  job.acks.request(in(edge).id, round, true, now);
+  job.acks.request(in(edge).id, round, now);
 }
 
 /// A result without this host is about to overwrite its contribution. If the job carries, the

@@ -28,9 +28,18 @@ class AckQueue {
         delayed_(std::max<std::size_t>(1, edges) * kRoundSlots * 2),
         postponed_(std::max<std::size_t>(1, edges) * kRoundSlots * 2) {}
 
-  /// A full queue costs only time: the peer sends the block again and gets its ack then.
-  void request(const EdgeId& edge, std::uint32_t round, bool at_once, Instant now) {
-    (void)(at_once ? urgent_ : delayed_).push({edge, round, now + kMaxAckDelay, at_once});
+  /// Requests an ack at once. A full queue costs only time: the peer sends the block again and gets
+  /// its ack then.
+  void request(const EdgeId& edge, std::uint32_t round, Instant now) {
+    (void)urgent_.push({edge, round, now, true});
+  }
+  /// Requests the ack of a receiver, at once or in kMaxAckDelay. The receiver has at most one
+  /// request that is not urgent.
+  void request(const EdgeId& edge, std::uint32_t round, BlockReceiver& receiver, bool at_once,
+               Instant now) {
+    if (at_once) return request(edge, round, now);
+    if (receiver.has_request()) return;
+    receiver.note_request(delayed_.push({edge, round, now + kMaxAckDelay, false}));
   }
   /// Takes a request back, which is due again after kAckLookInterval. Its ack must go now if this
   /// returns false.

@@ -19,7 +19,7 @@ void BlockReceiver::open(BlockRange range) {
   echoes_ = {};
   last_path_ = 0;
   owed_since_ = newest_at_ = {};
-  has_heard_ = owes_ack_ = closed_ = false;
+  has_heard_ = owes_ack_ = has_request_ = closed_ = false;
 }
 
 void BlockReceiver::carry_only(const Bitmap& blocks) {

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,12 +19,20 @@ namespace gradplane::hop {
 /// results need.
 inline constexpr std::uint32_t kAckEveryPackets = 16;
 inline constexpr Duration kMaxAckDelay = Duration::ms(4);
-/// While blocks keep coming and nothing is missing, the time is longer. After the last block the
-/// ack still goes within kMaxAckDelay.
+/// While blocks keep coming and nothing is missing, the time is longer.
 inline constexpr Duration kMaxSteadyAckDelay = Duration::ms(8);
-/// How often a node looks whether blocks still come.
-inline constexpr Duration kAckLookInterval = Duration::ms(1);
-static_assert(kAckLookInterval < kMaxAckDelay && kMaxAckDelay < kMaxSteadyAckDelay);
+/// Blocks keep coming as long as one has come within this time. The ack then goes this long after
+/// the last one.
+inline constexpr Duration kSteadyGap = Duration::us(2500);
+/// How often a node looks whether an ack that waits is due.
+inline constexpr Duration kAckLookInterval = Duration::us(500);
+static_assert(kAckLookInterval < kSteadyGap && kSteadyGap < kMaxAckDelay);
+static_assert(kMaxAckDelay < kMaxSteadyAckDelay);
+/// Acks wait longer only where the smallest round trip is below this. A sender takes blocks for
+/// lost when it has heard nothing of their round for kMaxAckDelay and a quarter of a round trip
+/// (Flow::overtaking_time()), although it was answered meanwhile. The ack must come before that.
+inline constexpr Duration kSteadyPath = Duration::ms(2);
+static_assert(kSteadyGap + kSteadyPath <= kMaxAckDelay + kSteadyPath / 4);
 
 /// Records which blocks of one round have arrived from one peer, and writes the acks to this peer.
 /// An ack is LTP's out-of-order ack: the bitmap itself, from its first gap on. The next ack repairs
@@ -58,15 +67,25 @@ class BlockReceiver {
   bool complete() const { return arrived_count_ == range_.size(); }
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
   bool owes_ack() const { return owes_ack_; }
-  /// Whether the ack has been owed for kMaxAckDelay. If not, another request for it comes later.
-  bool has_owed_long(Instant now) const { return now - owed_since_ >= kMaxAckDelay; }
-  /// Whether the ack may wait for another kAckLookInterval, because blocks keep coming.
+  /// Whether the ack may wait for another kAckLookInterval, because that is early enough.
+  bool may_look_later(Instant now) const {
+    return now + kAckLookInterval - owed_since_ <= kMaxAckDelay;
+  }
+  /// The same, because blocks keep coming.
   bool is_steady(Instant now) const {
     const Instant next_look = now + kAckLookInterval;
-    return next_look - newest_at_ <= kMaxAckDelay && next_look - owed_since_ <= kMaxSteadyAckDelay;
+    return next_look - newest_at_ <= kSteadyGap && next_look - owed_since_ <= kMaxSteadyAckDelay;
   }
+  /// Whether the ack's request is in a queue, from which it comes when the ack is due. So there is
+  /// one for each receiver.
+  bool has_request() const { return has_request_; }
+  void note_request(bool is_queued) { has_request_ = is_queued; }
   /// Whether packets have come on the path that no ack has reported.
   bool has_news_of(std::size_t path) const { return echoes_[path].is_news; }
+  /// Whether packets have come on another path than the direct one.
+  bool has_other_paths() const {
+    return std::any_of(echoes_.begin() + 1, echoes_.end(), [](const Echo& e) { return e.heard; });
+  }
   BlockRange range() const { return range_; }
   /// Whether anything of the round has come from the peer, used or not.
   bool has_heard() const { return has_heard_; }
@@ -109,6 +128,7 @@ class BlockReceiver {
   Instant newest_at_;          // when the last packet came
   bool has_heard_ = false;
   bool owes_ack_ = false;
+  bool has_request_ = false;
   bool closed_ = false;
 };
 

@@ -188,7 +188,10 @@ void Flow::on_rtt(Instant now, Duration sample) {
     variance_ = (variance_ * 3 + error) / 4;
     smoothed_ = (smoothed_ * 7 + rtt) / 8;
   }
-  if (has_nearly_stopped()) forget_shortest();
+  if (has_nearly_stopped() && now - forgot_at_ > kMinRttLifetime) {
+    forgot_at_ = now;
+    forget_shortest();
+  }
   min_rtt_.add(rtt, now);
   controller_->on_ack({.now = now,
                        .acked_blocks = 0,
@@ -223,11 +226,12 @@ void Flow::forget_way() {
   forget_shortest();
 }
 
-/// Whether the controller has reduced the flow again and again, and the delay has not become
-/// shorter. Then the flow's own blocks are no queue. The path has become longer, or others fill it,
-/// and the flow would stay this slow until the shortest round trip expires.
+/// Whether the controller has reduced the flow again and again for its delay, which has not become
+/// shorter. The path has become longer, or others fill it, and the flow would stay this slow until
+/// the shortest round trip expires.
 bool Flow::has_nearly_stopped() const {
-  return controller_pace_ > 0 && controller_pace_ <= kNearlyStopped * block_wire_bytes_ * 8;
+  return controller_pace_ > 0 && controller_pace_ <= kNearlyStopped * block_wire_bytes_ * 8 &&
+         controller_->stats().reason == congestion::Reason::kDelay;
 }
 
 void Flow::forget_shortest() {

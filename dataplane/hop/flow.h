@@ -201,6 +201,7 @@ class Flow {
   Duration smoothed_;
   Duration variance_;
   WindowedMin min_rtt_{kMinRttLifetime};
+  Instant forgot_at_ = Instant::from_ns(INT64_MIN / 4);  // when forget_shortest() was last needed
   std::uint32_t forward_origin_us_ = 0;  // the first forward delay; later ones count from it
   std::optional<Duration> queueing_;     // queueing delay towards the peer, smoothed
   WindowedMin min_forward_{kMinRttLifetime};

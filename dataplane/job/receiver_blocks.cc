@@ -83,7 +83,7 @@ void Receiver::take_update(Plan& plan, hop::InEdge& edge, const wire::BlockPacke
     // The ack shows that this node is alive. It need not go at once, because another packet will
     // follow it.
     slot->receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us, .path = path_}, now);
-    plan.acks().request(edge.id, packet.header.round, false, now);
+    plan.acks().request(edge.id, packet.header.round, slot->receiver, false, now);
     return state_.counters.drop(Drop::kFutureRound);
   }
   if (!accept(plan, edge.id, slot->receiver, false, packet, now)) return;
@@ -99,7 +99,6 @@ bool Receiver::accept(Plan& plan, const hop::EdgeId& edge, hop::BlockReceiver& r
   const bool is_closed = receiver.closed();
   const bool duplicate = is_closed || !receiver.accept(h.block);
   const bool late = is_closed || (!duplicate && is_over);
-  const bool owed_before = receiver.owes_ack();
   const bool at_once =
       receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
                             .duplicate = duplicate,
@@ -115,7 +114,7 @@ bool Receiver::accept(Plan& plan, const hop::EdgeId& edge, hop::BlockReceiver& r
     ++state_.counters.blocks_received;
     state_.counters.payload_bytes_received += packet.payload.size();
   }
-  if (at_once || !owed_before) plan.acks().request(edge, h.round, at_once, now);
+  plan.acks().request(edge, h.round, receiver, at_once, now);
   return !duplicate && !late;
 }
 
@@ -130,7 +129,7 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
   };
   if (is_older(h.round, round.id)) {
     // The sender has not heard that this node has everything, so the ack is sent again.
-    plan.acks().request(edge, h.round, true, now);
+    plan.acks().request(edge, h.round, now);
     return drop(Drop::kPastRound);
   }
   // A small bucket may have no block for some tree. A node without ranks then never hears of the

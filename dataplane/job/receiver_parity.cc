@@ -29,7 +29,7 @@ void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex pee
   hop::InEdge& edge = tree.in(index);
   const Round& round = state_.slot_of(h.round);
   if (is_older(h.round, round.id)) {
-    plan->acks().request(edge.id, h.round, true, now);
+    plan->acks().request(edge.id, h.round, now);
     return state_.counters.drop(Drop::kPastRound);
   }
   hop::BlockReceiver& receiver = edge.receivers[round.slot()];
@@ -43,14 +43,13 @@ void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex pee
   const bool is_needless = receiver.complete() || receiver.closed();
   const bool is_last = (packet.envelope->flags & wire::kFlagLast) != 0;
   if (edge.is_push()) tree.note_row(round.slot(), index, is_last, now);
-  const bool owed_before = receiver.owes_ack();
   bool at_once = receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
                                        .last = is_last,
                                        .path = hop::kDirectPath,
                                        .ack_every = ack_every_},
                                       now);
   if (is_needless) at_once = is_last;  // an earlier ack has said everything
-  if (at_once || !owed_before) plan->acks().request(edge.id, h.round, at_once, now);
+  plan->acks().request(edge.id, h.round, receiver, at_once, now);
   if (is_needless) return state_.counters.drop(Drop::kDuplicate);
   hop::Parity* parity = edge.parity[round.slot()];
   const bool is_followed = parity != nullptr && parity->rows() == packet.envelope->parity_rows &&

@@ -52,7 +52,7 @@ hop::StreamSlot* Streams::slot_of(Plan& plan, hop::InEdge& edge, const wire::Blo
   hop::StreamSlot& slot = edge.stream[h.round % kRoundSlots];
   if (slot.used && is_older(h.round, slot.round)) {
     // The sender has not heard that this node has everything, so the ack is sent again.
-    plan.acks().request(edge.id, h.round, true, now);
+    plan.acks().request(edge.id, h.round, now);
     return drop(Drop::kPastRound);
   }
   if (slot.is_of(h.round) && !says_the_same(h, slot.geometry)) return drop(Drop::kMismatch);
@@ -202,7 +202,7 @@ void Streams::close_due(Plan& plan, hop::InEdge& edge, Instant now) {
       continue;
     }
     slot.receiver.close();
-    plan.acks().request(edge.id, slot.round, true, now);
+    plan.acks().request(edge.id, slot.round, now);
     state_.watch.moved();
     end_gather(plan, edge, slot, *reason, now);
     end(plan, edge, slot);

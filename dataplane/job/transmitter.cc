@@ -74,10 +74,10 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
   hop::InEdge& edge = tree.in(request.edge.index);
   const AckSource source = ack_source(edge, request.round);
   if (!request.is_urgent && source.receiver != nullptr && !source.ended) {
-    if (!source.receiver->has_owed_long(now)) return std::nullopt;
-    const bool may_wait = acks_may_wait(state_.peers[edge.peer], now);
-    const bool waits = may_wait && source.receiver->is_steady(now);
-    if (waits && plan.acks().postpone(request, now)) return std::nullopt;
+    hop::BlockReceiver& receiver = *source.receiver;
+    const bool may_wait = receiver.owes_ack() && ack_may_wait(receiver, edge.peer, now);
+    if (may_wait && plan.acks().postpone(request, now)) return std::nullopt;
+    receiver.note_request(false);
   }
   if (!fill_ack(source, now)) return std::nullopt;
   const Round& round = state_.slot_of(request.round);
@@ -90,7 +90,7 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
   const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
   // Blocks that came over another path get an ack of their own.
   if (source.receiver != nullptr && !source.ended && source.receiver->owes_ack()) {
-    plan.acks().request(request.edge, request.round, true, now);
+    plan.acks().request(request.edge, request.round, now);
   }
   return write_filled_ack(type, header_of(edge.id, request.round), edge.peer, out, now);
 }
@@ -142,14 +142,22 @@ Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHea
   return finish(peer, out.first(bytes));
 }
 
-/// Whether acks of the peer's blocks may wait while blocks keep coming. Without losses the peer
-/// needs no news, and its window has room for what it sends meanwhile if it knows its rate. This
-/// node takes the way to the peer for the way from it.
-bool Transmitter::acks_may_wait(const hop::Peer& peer, Instant now) const {
+/// Whether an ack that its request calls due may wait: an earlier ack has said what the request was
+/// about, or blocks keep coming and none is missing. The sender's window has room for what it sends
+/// meanwhile if it knows its rate. This node takes the way to the sender for the way from it.
+///
+/// Blocks on other paths are paced by flows of their own, and a group goes on only when all its
+/// members have acked.
+bool Transmitter::ack_may_wait(const hop::BlockReceiver& receiver, hop::PeerIndex from,
+                               Instant now) const {
+  const hop::Peer& peer = std::as_const(state_.peers)[from];
   const Duration rtt = peer.flow.min_rtt();
-  return state_.config.congestion.controller == ControllerKind::kDelay && !state_.config.grants &&
-         peer.flow.knows_link_rate() && rtt > Duration{} && rtt < hop::kLongPath &&
-         now - peer.gap_at > hop::kMaxSteadyAckDelay;
+  const bool has_room = state_.config.congestion.controller == ControllerKind::kDelay &&
+                        !state_.config.grants && peer.flow.knows_link_rate();
+  const bool is_short = rtt > Duration{} && rtt < hop::kSteadyPath;
+  if (!has_room || !is_short || receiver.has_other_paths()) return false;
+  if (receiver.may_look_later(now)) return true;
+  return now - peer.gap_at > hop::kMaxSteadyAckDelay && receiver.is_steady(now);
 }
 
 Transmitter::AckSource Transmitter::ack_source(hop::InEdge& edge, std::uint32_t id) {

@@ -106,7 +106,7 @@ class Transmitter {
     bool ended = false;                      // the round has ended, and its receiver is still known
   };
   AckSource ack_source(hop::InEdge& edge, std::uint32_t round);
-  bool acks_may_wait(const hop::Peer& peer, Instant now) const;
+  bool ack_may_wait(const hop::BlockReceiver& receiver, hop::PeerIndex from, Instant now) const;
   bool fill_ack(const AckSource& source, Instant now);
   Work next_work(const hop::Peer& peer) const;
   bool opens_a_tree(const Work& work) const;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMarkBytes = 30'000;
 /// Paced senders make no longer queue than this.
-constexpr std::size_t kShortMarkBytes = 3'000;
+constexpr std::size_t kShortMarkBytes = 1'600;
 constexpr double kAtMostOverBound = 1.3;
 
 Scenario scenario(const std::string& contestant, std::size_t mark_bytes = 0) {

@@ -124,6 +124,13 @@ TEST_CASE("a flow that has nearly stopped learns anew how long its path is") {
   CHECK(flow.min_rtt() == Duration::ms(12));
 }
 
+TEST_CASE("a flow whose rate is configured never forgets how short its path was") {
+  Flow flow = flow_of(ControllerKind::kFixed, 40'000);
+  flow.on_rtt(kStart, Duration::ms(1));
+  flow.on_rtt(kStart + Duration::seconds(1), Duration::ms(50));
+  CHECK(flow.min_rtt() == Duration::ms(1));
+}
+
 TEST_CASE("probes of an outage leave no debt to a slow pace") {
   Flow flow = flow_of(ControllerKind::kSwift);
   Instant now = kStart;
