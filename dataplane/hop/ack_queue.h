@@ -33,11 +33,15 @@ class AckQueue {
   void request(const EdgeId& edge, std::uint32_t round, Instant now) {
     (void)urgent_.push({edge, round, now, true});
   }
-  /// Requests the ack of a receiver, at once or in kMaxAckDelay. The receiver has at most one
-  /// request that is not urgent.
+  /// Requests the ack of a receiver, at once or in kMaxAckDelay. One request that is not urgent
+  /// suffices until an ack goes at once. Where the queue is full, an earlier request of the
+  /// receiver stands for this one, or the next packet asks again.
   void request(const EdgeId& edge, std::uint32_t round, BlockReceiver& receiver, bool at_once,
                Instant now) {
-    if (at_once) return request(edge, round, now);
+    if (at_once) {
+      receiver.note_request(false);
+      return request(edge, round, now);
+    }
     if (receiver.has_request()) return;
     receiver.note_request(delayed_.push({edge, round, now + kMaxAckDelay, false}));
   }

@@ -76,8 +76,7 @@ class BlockReceiver {
     const Instant next_look = now + kAckLookInterval;
     return next_look - newest_at_ <= kSteadyGap && next_look - owed_since_ <= kMaxSteadyAckDelay;
   }
-  /// Whether the ack's request is in a queue, from which it comes when the ack is due. So there is
-  /// one for each receiver.
+  /// Whether a request of the ack is in a queue, from which it comes when the ack is due.
   bool has_request() const { return has_request_; }
   void note_request(bool is_queued) { has_request_ = is_queued; }
   /// Whether packets have come on the path that no ack has reported.
