@@ -125,9 +125,13 @@ TEST_CASE("a flow that has nearly stopped learns anew how long its path is") {
 }
 
 TEST_CASE("a flow whose rate is configured never forgets how short its path was") {
-  Flow flow = flow_of(ControllerKind::kFixed, 40'000);
+  Flow flow(
+      {.rate_bits_per_second = 0,
+       .block_wire_bytes = 9000,
+       .congestion = {
+           .controller = ControllerKind::kFixed, .rate_bits_per_second = 200'000, .mltcp = {}}});
   flow.on_rtt(kStart, Duration::ms(1));
-  flow.on_rtt(kStart + Duration::seconds(1), Duration::ms(50));
+  flow.on_rtt(kStart + hop::kMinRttLifetime + Duration::seconds(1), Duration::ms(50));
   CHECK(flow.min_rtt() == Duration::ms(1));
 }
 
