@@ -17,7 +17,7 @@ using gradplane::ns3_incast::Scenario;
 namespace {
 
 constexpr std::size_t kMarkBytes = 30'000;
-/// Paced senders make no longer queue than this.
+/// Two packets make a longer queue than this, so even paced senders get marks.
 constexpr std::size_t kShortMarkBytes = 1'600;
 constexpr double kAtMostOverBound = 1.3;
 
