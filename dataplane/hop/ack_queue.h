@@ -33,9 +33,9 @@ class AckQueue {
   void request(const EdgeId& edge, std::uint32_t round, Instant now) {
     (void)urgent_.push({edge, round, now, true});
   }
-  /// Requests the ack of a receiver, at once or in kMaxAckDelay. One request that is not urgent
-  /// suffices until an ack goes at once. Where the queue is full, an earlier request of the
-  /// receiver stands for this one, or the next packet asks again.
+  /// Requests the ack of a receiver, at once or in kMaxAckDelay. Until an ack goes at once, the
+  /// receiver has one request that is not urgent. docs/decisions/0048 says why that request stays
+  /// in the queue then. If the queue is full, the next packet asks again.
   void request(const EdgeId& edge, std::uint32_t round, BlockReceiver& receiver, bool at_once,
                Instant now) {
     if (at_once) {

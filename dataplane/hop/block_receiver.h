@@ -67,11 +67,11 @@ class BlockReceiver {
   bool complete() const { return arrived_count_ == range_.size(); }
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
   bool owes_ack() const { return owes_ack_; }
-  /// Whether the ack may wait for another kAckLookInterval, because that is early enough.
+  /// Whether the ack goes in time, within kMaxAckDelay, if the next look sends it.
   bool may_look_later(Instant now) const {
     return now + kAckLookInterval - owed_since_ <= kMaxAckDelay;
   }
-  /// The same, because blocks keep coming.
+  /// Whether blocks keep coming, so that the ack may wait until the next look and longer.
   bool is_steady(Instant now) const {
     const Instant next_look = now + kAckLookInterval;
     return next_look - newest_at_ <= kSteadyGap && next_look - owed_since_ <= kMaxSteadyAckDelay;

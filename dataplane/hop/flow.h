@@ -201,7 +201,8 @@ class Flow {
   Duration smoothed_;
   Duration variance_;
   WindowedMin min_rtt_{kMinRttLifetime};
-  Instant forgot_at_ = Instant::from_ns(INT64_MIN / 4);  // when forget_shortest() was last needed
+  Instant forgot_at_ =
+      Instant::from_ns(INT64_MIN / 4);   // when it last forgot a minimum for being slow
   std::uint32_t forward_origin_us_ = 0;  // the first forward delay; later ones count from it
   std::optional<Duration> queueing_;     // queueing delay towards the peer, smoothed
   WindowedMin min_forward_{kMinRttLifetime};

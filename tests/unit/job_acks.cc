@@ -169,7 +169,7 @@ TEST_CASE("the last blocks of many are acked, too") {
   }
 }
 
-TEST_CASE("a receiver has one request that waits") {
+TEST_CASE("a receiver that owes an ack requests it once, until one goes at once") {
   hop::AckQueue queue(1);
   hop::BlockReceiver one(kBlocks);
   hop::BlockReceiver other(kBlocks);
