@@ -75,9 +75,7 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
   const AckSource source = ack_source(edge, request.round);
   if (!request.is_urgent && source.receiver != nullptr && !source.ended) {
     hop::BlockReceiver& receiver = *source.receiver;
-    // Selections follow measurements of the links, which changed more often when acks waited.
-    const bool may_wait =
-        receiver.owes_ack() && !plan.has_selection(0) && ack_may_wait(receiver, edge.peer, now);
+    const bool may_wait = receiver.owes_ack() && ack_may_wait(receiver, edge.peer, now);
     if (may_wait && plan.acks().postpone(request, now)) return std::nullopt;
     receiver.note_request(false);
   }
