@@ -18,6 +18,7 @@
 
 #include "dataplane/port/dpdk/dpdk_port.h"
 #include "tests/perf/fan_in.h"
+#include "tests/perf/forbidden_calls.h"
 #include "tests/perf/workers.h"
 #include "tests/support/engine_host.h"
 
@@ -35,6 +36,7 @@ struct Options {
   std::size_t round_kib = 64;
   bool authenticate = true;
   double seconds = 3;
+  bool count_calls = false;
   std::vector<int> cores = {0, 1};
 };
 
@@ -89,30 +91,34 @@ struct Rates {
   double sent = 0;
   std::uint64_t lost = 0;
   double idle_share = 0;  // share of the time in turns without work
+  bool without_calls = true;
 };
 
-/// Polls for one second without measuring, and then for `seconds`.
-Rates poll(testing::EngineHost& host, double seconds) {
+/// Polls for one second without measuring, and then for the seconds of the options.
+Rates poll(testing::EngineHost& host, const Options& o) {
   const Instant begin = now() + Duration::seconds(1);
-  const Instant end = begin + Duration::ns(static_cast<std::int64_t>(seconds * 1e9));
+  const Instant end = begin + Duration::ns(static_cast<std::int64_t>(o.seconds * 1e9));
   port::PortCounters before;
   Instant at = now();
   while (at < begin) host.engine().poll_once(at = now());
   before = host.queue().counters();
   Duration idle;
+  if (o.count_calls) testing::count_forbidden_calls();
   while (at < end) {
     const bool worked = host.engine().poll_once(at);
     const Instant next = now();
     if (!worked) idle = idle + (next - at);
     at = next;
   }
+  const bool without_calls = !o.count_calls || testing::no_forbidden_calls();
   const port::PortCounters& after = host.queue().counters();
   const double took = (at - begin).to_seconds();
   const auto full = static_cast<std::size_t>(port::PortDrop::kTxFull);
   return {.received = static_cast<double>(after.rx_datagrams - before.rx_datagrams) / took,
           .sent = static_cast<double>(after.tx_datagrams - before.tx_datagrams) / took,
           .lost = after.drops[full] - before.drops[full],
-          .idle_share = idle.to_seconds() / took};
+          .idle_share = idle.to_seconds() / took,
+          .without_calls = without_calls};
 }
 
 bool measure(const Options& o, const std::string& folder) {
@@ -147,7 +153,7 @@ bool measure(const Options& o, const std::string& folder) {
     }
   });
   pin(o.cores[0]);
-  const Rates rates = poll(host, o.seconds);
+  const Rates rates = poll(host, o);
   is_over = true;
   pushing.join();
   const nlohmann::json out = {{"received_per_second", rates.received},
@@ -157,7 +163,7 @@ bool measure(const Options& o, const std::string& folder) {
                               {"rounds", workers.rounds()},
                               {"correct", workers.correct()}};
   std::printf("%s\n", out.dump().c_str());
-  return workers.correct() && workers.rounds() > 0;
+  return workers.correct() && workers.rounds() > 0 && rates.without_calls;
 }
 
 }  // namespace
@@ -170,6 +176,8 @@ int main(int argc, char** argv) {
   app.add_option("--round-kib", o.round_kib, "of a round")->check(CLI::Range(4, 1024));
   app.add_flag("!--open", o.authenticate, "without tags");
   app.add_option("--seconds", o.seconds, "to measure for")->check(CLI::Range(0.1, 60.0));
+  app.add_flag("--count-calls", o.count_calls,
+               "fail if the poll loop allocates, locks or calls the kernel");
   app.add_option("--cores", o.cores, "of the poll loop and of the workers")->expected(2);
   CLI11_PARSE(app, argc, argv);
   char folder[] = "/tmp/gradplane-aggregator-XXXXXX";

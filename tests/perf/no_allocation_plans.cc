@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "dataplane/engine/local_plan.h"
-#include "tests/perf/allocations.h"
 #include "tests/perf/exchange.h"
+#include "tests/perf/forbidden_calls.h"
 
 namespace {
 
@@ -96,16 +96,13 @@ class Flips {
 }  // namespace
 
 int main() {
-  testing::Exchange exchange({});
+  testing::Exchange exchange({.authenticate = true});
   Flips flips(exchange);
   exchange.run_packets(10'000);
   bool right = true;
-  testing::count_allocations();
+  testing::count_forbidden_calls();
   for (std::uint32_t f = 0; f < kFlips; ++f) right = right && flips.flip(f);
-  std::uint64_t allocations = 0;
-  const bool counted = testing::end_allocation_count(allocations);
-  std::printf("%u plans, %llu allocations, every sum %s\n", kFlips,
-              static_cast<unsigned long long>(allocations),
-              right && exchange.correct() ? "right" : "WRONG");
-  return counted && right && exchange.correct() && allocations == 0 ? 0 : 1;
+  const bool none = testing::no_forbidden_calls();
+  std::printf("%u plans, every sum %s\n", kFlips, right && exchange.correct() ? "right" : "WRONG");
+  return none && right && exchange.correct() ? 0 : 1;
 }
