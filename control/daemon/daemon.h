@@ -83,6 +83,7 @@ class Daemon : public server::ConnectionHandler {
 
   void take_engine_events();
   void take_event(const api::Event& event, Instant now);
+  void on_control(const api::ControlBytes& control, Instant now);
   void take_round_reports();
   void take_round_reports(api::ReportQueue& reports);
   void watch_rounds();
@@ -122,6 +123,7 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<PlanThread> plans_;
   server::TimerId session_timer_ = 0;
   server::TimerId hand_over_timer_ = 0;
+  Instant next_key_warning_;          // no warning of another cluster.key before
   std::uint64_t datagrams_lost_ = 0;  // not sent, because the command queue was full
   bool snapshot_wanted_ = false;
   bool links_wanted_ = false;

@@ -13,8 +13,15 @@
 #include "control/daemon/refusal_text.h"
 #include "control/daemon/rounds_page.h"
 #include "control/daemon/stall_text.h"
+#include "dataplane/port/destination.h"
 
 namespace gradplane::daemon {
+namespace {
+
+/// Between two warnings of another cluster.key.
+constexpr Duration kKeyWarningPause = Duration::seconds(60);
+
+}  // namespace
 
 void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& peer) {
   peers_[connection] = peer;
@@ -212,10 +219,25 @@ void Daemon::take_engine_events() {
   run_actions();
 }
 
+/// A message with another key looks like a forged one, and no tag says who sent it. So the warning
+/// names the address, and it comes seldom, because anyone may send such messages.
+void Daemon::on_control(const api::ControlBytes& control, Instant now) {
+  const session::DatagramDrop drop =
+      session_->on_datagram({control.bytes.data(), control.length_bytes}, now);
+  if (drop != session::DatagramDrop::kBadTag || now < next_key_warning_) return;
+  next_key_warning_ = now + kKeyWarningPause;
+  const config::NodeConfig& node = config_.cluster.nodes[control.node];
+  log_.line(config::LogLevel::kWarn,
+            fmt::format("refused a message from the address of node {} ({}): it is not signed with "
+                        "the cluster.key of this node; give both nodes the same cluster.key, or "
+                        "find out who else sends from that address",
+                        node.name, port::to_text(node.address)));
+}
+
 void Daemon::take_event(const api::Event& event, Instant now) {
   switch (event.kind) {
     case api::Event::Kind::kControl:
-      session_->on_datagram({event.control.bytes.data(), event.control.length_bytes}, now);
+      on_control(event.control, now);
       break;
     case api::Event::Kind::kJobRemoved:
       jobs_.on_returned(event.job);

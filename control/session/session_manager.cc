@@ -96,17 +96,16 @@ void SessionManager::describe_bucket(RankHandle handle, const api::BucketBounds&
   deliver(now);
 }
 
-void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) {
+DatagramDrop SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) {
   Datagram datagram;
-  const DatagramDrop drop = decode_datagram(config_.cluster_key, bytes, datagram);
+  DatagramDrop drop = decode_datagram(config_.cluster_key, bytes, datagram);
+  if (drop == DatagramDrop::kCount &&
+      (datagram.destination != config_.self || datagram.source == config_.self ||
+       datagram.source >= config_.node_names.size()))
+    drop = DatagramDrop::kNotForUs;
   if (drop != DatagramDrop::kCount) {
     count(drop);
-    return;
-  }
-  if (datagram.destination != config_.self || datagram.source == config_.self ||
-      datagram.source >= config_.node_names.size()) {
-    count(DatagramDrop::kNotForUs);
-    return;
+    return drop;
   }
   PeerLink& link = touch(datagram.source, now);
   count(link.receive(datagram, now));
@@ -118,6 +117,7 @@ void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) 
       follow_choice(election_.on_heard(datagram.source), now);
   }
   deliver(now);
+  return DatagramDrop::kCount;
 }
 
 void SessionManager::tick(Instant now) {

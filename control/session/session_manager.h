@@ -55,8 +55,9 @@ class SessionManager {
   /// The memory of a detached rank has been freed. Until then the rank counts towards the quota of
   /// its user.
   void memory_freed(RankHandle handle) { member_.memory_freed(handle); }
-  /// Takes the body of a control datagram. It need not come from a peer.
-  void on_datagram(std::span<const std::byte> bytes, Instant now);
+  /// Takes the body of a control datagram. It need not come from a peer. Returns why it was dropped
+  /// as a whole, and kCount if it was not.
+  DatagramDrop on_datagram(std::span<const std::byte> bytes, Instant now);
   /// The engine cannot go on with a job, for example because of a mismatch.
   void on_job_error(std::uint32_t job_id, const std::string& text, Instant now);
   /// A job has to do without a bucket (InstallBounds, describe_bucket), whose rounds stay exact.

@@ -128,10 +128,11 @@ class Cluster:
             str(DAEMON), "--config", str(config or self.config(name)), "--node", name,
         ]  # fmt: skip
 
-    def start(self, name):
+    def start(self, name, **changes):
+        """Starts a daemon. `changes` are those of config()."""
         with open(self.folder / f"{name}.log", "ab") as log:
             self.daemons[name] = subprocess.Popen(
-                self.command(name), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                self.command(name, self.config(name, **changes)), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
     def wait_ready(self, name):

@@ -17,6 +17,7 @@ from cluster import TREE, TREE_HOSTS, Cluster, expect, netlab, run_until_open, t
 WORKERS = ["w1", "w2", "w3"]
 HOSTS = ["agg", *WORKERS]
 RUN = f"gd{os.getpid() % 100000}"
+OTHER_KEY = '"00112233445566778899aabbccddeeff"'
 GRANTS = "grants: {enabled: true, policy: mltcp}\n"
 
 
@@ -165,6 +166,20 @@ def a_dead_daemon_is_named_and_may_come_back():
         c.run_ranks(WORKERS, "--rounds", 10, "--elements", 5000)
 
 
+def another_key_is_named():
+    with lab(["agg", "w1"]) as made, Cluster(made) as c:
+        terminate(c.daemons["w1"])
+        c.start("w1", replace=[("key:", "# key:"), ("  nodes:", f"  key: {OTHER_KEY}\n  nodes:")])
+        c.wait_ready("w1")
+        rank = c.rank("w1", 0, 2, "--ready-timeout-ms", 20000)
+        wait_until(lambda: "is not signed with the cluster.key" in c.log("agg"), "agg to say it")
+        said = [line for line in c.log("agg").splitlines() if "cluster.key" in line]
+        address = made.hosts["w1"].dataplane_address
+        expect(len(said) == 1 and f"node w1 ({address})" in said[0], f"once, with the name: {said}")
+        rank.kill()
+        rank.wait()
+
+
 def carry_small_frames_only(made, host):
     """From now on the host's link carries heartbeats, but no blocks in either direction."""
     for device in (f"d-{host}", f"u-{host}"):
@@ -262,6 +277,7 @@ if __name__ == "__main__":
                 flows_are_shown,
                 a_dead_rank_is_named,
                 a_dead_daemon_is_named_and_may_come_back,
+                another_key_is_named,
                 a_path_that_carries_no_blocks_ends_the_job,
                 unlike_rounds_are_told,
                 start_failures_name_cause_and_remedy,

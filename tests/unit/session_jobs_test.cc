@@ -335,7 +335,7 @@ TEST_CASE("datagrams of strangers are counted by reason and change nothing") {
     return manager.drops()[static_cast<std::size_t>(drop)];
   };
   const std::vector<std::byte> garbage(100, std::byte{1});
-  manager.on_datagram(garbage, cluster.now);
+  CHECK(manager.on_datagram(garbage, cluster.now) == DatagramDrop::kBadTag);
   CHECK(drops(DatagramDrop::kBadTag) == 1);
   manager.on_datagram({}, cluster.now);
   CHECK(drops(DatagramDrop::kTruncated) == 1);
@@ -349,7 +349,8 @@ TEST_CASE("datagrams of strangers are counted by reason and change nothing") {
     datagram.source_incarnation = 1;
     ClusterKey key;
     key.fill(std::byte{7});
-    manager.on_datagram(encode_datagram(key, datagram), cluster.now);
+    CHECK(manager.on_datagram(encode_datagram(key, datagram), cluster.now) ==
+          DatagramDrop::kNotForUs);
     CHECK(drops(DatagramDrop::kNotForUs) == ++not_for_us);
   }
   for (int turn = 0; turn < 3; ++turn)
