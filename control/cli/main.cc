@@ -146,7 +146,8 @@ class Program {
         app_.add_subcommand("status", "Show jobs, ranks, losses and peers of this host's daemon");
     add_socket(command, status_.socket_path);
     command->add_flag("--json", json_, "Print JSON");
-    command->add_flag("--watch", status_.watch, "Ask again every second");
+    command->add_flag("--watch", status_.watch,
+                      "Ask again every second, and show what the poll loops did meanwhile");
     on(command, [this] {
       status_.format = json_ ? StatusFormat::kJson : StatusFormat::kText;
       return ended(show_status(status_));

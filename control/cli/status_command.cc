@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
@@ -22,8 +23,9 @@ constexpr int kWatchPeriodMs = 1000;
 constexpr std::size_t kMinWidth = 60;
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
-telemetry::TextOptions text_options() {
+telemetry::TextOptions text_options(const telemetry::StatusReport* before) {
   telemetry::TextOptions options;
+  options.before = before;
   if (!stdout_is_terminal()) return options;
   const char* no_color = std::getenv("NO_COLOR");
   options.color = no_color == nullptr || *no_color == '\0';
@@ -34,7 +36,10 @@ telemetry::TextOptions text_options() {
   return options;
 }
 
-Result<std::string> render(const StatusOptions& options) {
+/// The report that was shown last, or none.
+using LastReport = std::optional<telemetry::StatusReport>;
+
+Result<std::string> render(const StatusOptions& options, LastReport& last) {
   const auto json = fetch_status(options.socket_path);
   if (!json) return json.error();
   // The text is parsed and written anew, so that only checked values are printed.
@@ -55,28 +60,31 @@ Result<std::string> render(const StatusOptions& options) {
     case StatusFormat::kText:
       break;
   }
-  return telemetry::to_text(report.value(), text_options());
+  std::string text = telemetry::to_text(report.value(), text_options(last ? &*last : nullptr));
+  last = report.value();
+  return text;
 }
 
-int show_once(const StatusOptions& options, const char* before) {
-  const auto text = render(options);
+int show_once(const StatusOptions& options, const char* begin, LastReport& last) {
+  const auto text = render(options, last);
   if (!text) {
     complain(text.error().message);
     return kExitFailure;
   }
-  return print(before + text.value());
+  return print(begin + text.value());
 }
 
 }  // namespace
 
 int show_status(const StatusOptions& options) {
-  if (!options.watch) return show_once(options, "");
+  LastReport last;
+  if (!options.watch) return show_once(options, "", last);
   const bool is_text =
       options.format == StatusFormat::kText || options.format == StatusFormat::kFlows;
   const bool repaint = stdout_is_terminal() && is_text;
   do {
     // A person at a terminal can wait until a daemon has restarted; a script needs the error.
-    const int code = show_once(options, repaint ? kClearScreen : "");
+    const int code = show_once(options, repaint ? kClearScreen : "", last);
     if (code != kExitOk && !repaint) return code;
   } while (wait_for_turn(kWatchPeriodMs));
   return kExitOk;

@@ -230,6 +230,8 @@ Result<StatusReport> from_json(std::string_view text);
 struct TextOptions {
   bool color = false;
   std::size_t width = 100;
+  /// An earlier report of the same daemon. If it is there, the poll loops are shown since then.
+  const StatusReport* before = nullptr;
 };
 /// Text for a person, with aligned tables. Control characters in texts are replaced.
 std::string to_text(const StatusReport& report, const TextOptions& options = {});

@@ -7,6 +7,7 @@
 
 #include "control/telemetry/flows.h"
 #include "control/telemetry/links.h"
+#include "control/telemetry/poll_text.h"
 #include "control/telemetry/printable.h"
 #include "control/telemetry/quantity.h"
 #include "control/telemetry/status.h"
@@ -36,42 +37,6 @@ std::string yes_no(bool value) {
   return value ? "yes" : "no";
 }
 
-/// The stages in which the poll loop spends its working time: "transmit 52 %, receive 40 %, sum
-/// 5 %, others 3 %; 12.4 datagrams in a burst in, 8.0 out". Empty before it has worked.
-std::string stages_text(const StatusReport& report) {
-  std::vector<std::pair<std::uint64_t, std::string>> stages;
-  std::uint64_t total_ns = 0;
-  for (const auto& [stage, ns] : report.poll.stage_ns) {
-    stages.emplace_back(ns, stage);
-    total_ns += ns;
-  }
-  if (total_ns == 0) return {};
-  std::sort(stages.rbegin(), stages.rend());
-  constexpr std::size_t kNamed = 3;
-  std::string out;
-  double left = 100;
-  for (std::size_t s = 0; s < std::min(kNamed, stages.size()); ++s) {
-    const double share = 100 * static_cast<double>(stages[s].first) / static_cast<double>(total_ns);
-    out += fmt::format("{} {:.0f} %, ", printable(stages[s].second), share);
-    left -= share;
-  }
-  const auto per_burst = [](std::uint64_t datagrams, std::uint64_t bursts) {
-    return bursts == 0 ? 0.0 : static_cast<double>(datagrams) / static_cast<double>(bursts);
-  };
-  return out + fmt::format("others {:.0f} %; {:.1f} datagrams in a burst in, {:.1f} out",
-                           std::max(left, 0.0),
-                           per_burst(report.port.rx_datagrams, report.poll.rx_bursts),
-                           per_burst(report.port.tx_datagrams, report.poll.tx_bursts));
-}
-
-/// "CPU 2: 41.0 % busy, 5 sleeps, 3 datagrams in and 4 out over UDP port 47000, 1 job".
-std::string core_text(const CoreStatus& core) {
-  return fmt::format("CPU {}: {:.1f} % busy, {}, {} datagrams in and {} out over UDP port {}, {}",
-                     core.cpu, core.busy_share() * 100, count_text(core.sleeps, "sleep"),
-                     core.rx_datagrams, core.tx_datagrams, core.udp_port,
-                     count_text(core.jobs, "job"));
-}
-
 class TextWriter {
  public:
   explicit TextWriter(const TextOptions& options) : options_(options) {}
@@ -83,13 +48,7 @@ class TextWriter {
                      duration_text(report.uptime_ns)));
     if (!report.role.empty()) named("role", printable(report.role));
     add(report.port);
-    named("poll",
-          fmt::format("{}, {:.1f} % busy, {}", printable(report.poll.idle),
-                      report.poll.busy_share() * 100, count_text(report.poll.sleeps, "sleep")));
-    for (const CoreStatus& core : report.poll.cores) named("core", core_text(core));
-    if (!report.poll.why_one_core.empty())
-      named("", "each job has one of the cores, because " + printable(report.poll.why_one_core));
-    if (const std::string stages = stages_text(report); !stages.empty()) named("turns", stages);
+    for (const auto& [label, text] : poll_lines(report, options_.before)) named(label, text);
     reasons("refused", report.drops);
     reasons("control", report.control_rejected);
     if (report.jobs.empty()) line("\nno jobs");

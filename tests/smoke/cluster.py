@@ -132,7 +132,8 @@ class Cluster:
         """Starts a daemon. `changes` are those of config()."""
         with open(self.folder / f"{name}.log", "ab") as log:
             self.daemons[name] = subprocess.Popen(
-                self.command(name, self.config(name, **changes)), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                self.command(name, self.config(name, **changes)),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )
 
     def wait_ready(self, name):

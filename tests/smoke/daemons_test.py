@@ -129,6 +129,9 @@ def flows_are_shown():
             return jobs[0]["flows"][0] if jobs else {}
 
         wait_until(lambda: flow_of("w1").get("rate_bits_per_second", 0) > 0, "a rate of w1")
+        poll = c.status("w1")["poll"]
+        expect(poll["sleeps"] > 0 and poll["rx_bursts"] > 0 and poll["tx_bursts"] > 0, str(poll))
+        expect(poll["wakes"] > 0 and sum(poll["stage_ns"].values()) > 0, str(poll))
         flow = flow_of("w1")
         expect(flow["node"] == "agg" and flow["controller"] == "cubic", str(flow))
         expect(flow["rtt_ns"] >= flow["rtt_min_ns"] > 0 and flow["window_blocks"] > 0, str(flow))

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "tests/support/engine_host.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "dataplane/base/assert.h"
@@ -47,11 +48,21 @@ EngineHost::EngineHost(port::Port& port, std::uint16_t queue, std::uint16_t self
   start(queue, nodes, std::move(options));
 }
 
+namespace {
+
+Instant next_clock_step() {
+  static std::atomic<std::int64_t> ns{0};
+  return Instant::from_ns(ns += EngineHost::kClockStepNs);
+}
+
+}  // namespace
+
 void EngineHost::start(std::uint16_t queue, const std::vector<Ipv4>& nodes,
                        engine::EngineOptions options) {
   options.self = self_;
   options.nodes = nodes;
   options.queue = queue;
+  options.clock = next_clock_step;
   options.udp_port = static_cast<std::uint16_t>(kFirstUdpPort + queue);
   engine_ =
       std::make_unique<engine::Engine>(std::move(options), *queue_, commands_, events_, reports_);

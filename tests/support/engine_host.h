@@ -57,6 +57,8 @@ class EngineHost {
              const std::vector<Ipv4>& nodes, engine::SharedLink* link = nullptr,
              std::uint64_t bits_per_second = 0);
   static constexpr std::uint16_t kFirstUdpPort = 47000;
+  /// The engine's stages are measured with a clock that goes on by this time with each reading.
+  static constexpr std::int64_t kClockStepNs = 10;
 
   struct Job {
     std::unique_ptr<engine::JobRuntime> runtime;

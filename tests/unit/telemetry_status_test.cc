@@ -284,10 +284,11 @@ TEST_CASE("text for a person") {
           77 frames came by another queue than their poll core's
           in 38 groups, IGMP version 3
   dropped bad_header 6
-  poll    adaptive, 25.0 % busy, 9 sleeps
+  poll    adaptive, 25.0 % busy, 9 sleeps, 4 ended by a rank
   core    CPU 2: 41.0 % busy, 5 sleeps, 3 datagrams in and 4 out over UDP port 47000, 1 job
           each job has one of the cores, because a reason
-  turns   transmit 50 %, receive 30 %, sum 10 %, others 10 %; 0.5 datagrams in a burst in, 1.0 out
+  turns   transmit 50 %, receive 30 %, sum 10 %, others 10 %
+          0.03 us for a datagram; 0.5 datagrams in a burst in, 1.0 out
   refused unknown_job 25
   control wrong_type 26
 
@@ -327,9 +328,7 @@ measured links to this node
 
 TEST_CASE("text stays within its width and cannot drive a terminal") {
   StatusReport report = full_report();
-  report.jobs[0].label =
-      "\x1b]0;owned\x07\xc2\x9b"
-      "31m";
+  report.jobs[0].label = std::string("\x1b]0;owned\x07\xc2\x9b") + "31m";
   report.jobs[0].reason = std::string(300, 'x') + " \x1b[2J end";
   report.peers[0].node = std::string(63, 'n');
   for (int i = 0; i < 40; ++i) report.port.drops["reason_" + std::to_string(i)] = 1;
