@@ -191,6 +191,16 @@ def write(options, entries):
     report.write_json(options.json, report.document(options.name, entries, settings))
 
 
+def known_cases(benchmark, options):
+    """For a message: the cases that --case could have named."""
+    try:
+        made = benchmark.module.make_cases(options.quick)
+    except (AttributeError, TypeError):
+        return ""
+    names = "".join(f"\n  {benchmark.label(case)}" for case in made)
+    return f"; the cases{' with --quick' if options.quick else ''} are:{names}"
+
+
 def main():
     options = parse_arguments()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -201,7 +211,8 @@ def main():
     else:
         entries = measure_all(benchmark.module, options)
     if not entries:
-        sys.exit("bench: no case matches --case, or no contestant --contestant")
+        sys.exit("bench: no case matches --case, or no contestant --contestant"
+                 + known_cases(benchmark, options))
     print(benchmark.tables(entries))
     for path in benchmark.draw(entries, options.plots) if options.plots else []:
         print(f"plot: {path}")

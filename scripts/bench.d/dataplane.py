@@ -27,6 +27,8 @@ SIZES = (4, 4 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 QUICK_SIZES = (4, MIB, 64 * MIB)
 RANKS = (2, 4, 8, 16)
 JOBS = (2, 4, 8)
+# Sums of 4 bytes of which one begins in each period of so many milliseconds.
+PERIODS_MS = (1, 10, 100)
 PASSES, QUICK_PASSES = 3, 1
 # A case is repeated for about so long in each pass of each contestant, if it is as fast as Gloo.
 CASE_SECONDS = 1.5
@@ -146,6 +148,8 @@ def label(case):
         who += f" in each of {jobs_of(case)} jobs"
     if "depth" in case:
         return f"{who}, {case['rounds']} sums of {case['bytes']} B in flight{place}"
+    if "every_ms" in case:
+        return f"{who}, {size_text(case['bytes'])} every {case['every_ms']} ms{place}"
     return f"{who}, {size_text(case['bytes'])}{place}"
 
 
@@ -156,12 +160,14 @@ def make_cases(quick):
     if not quick:
         cases += [{"ranks": n, "bytes": size} for n in RANKS[1:] for size in QUICK_SIZES]
         cases += [{"ranks": 2, "bytes": MIB, "jobs": n} for n in JOBS]
+        cases += [{"ranks": 2, "bytes": 4, "every_ms": period} for period in PERIODS_MS]
         cases += [{"ranks": 2, "bytes": size, "path": "veth"} for size in SIZES]
     return cases
 
 
 def rounds_of(case):
     expected = EXPECTED_ROUND_SECONDS + case["bytes"] / EXPECTED_BYTES_PER_SECOND
+    expected = max(expected, case.get("every_ms", 0) / 1000)
     return max(MIN_ROUNDS, min(MAX_ROUNDS, int(CASE_SECONDS / expected)))
 
 

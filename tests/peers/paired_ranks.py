@@ -7,6 +7,7 @@ Gloo. It needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as any such progra
 Each command is a line of JSON, and each answer, too:
 
   {"bytes": N, "rounds": R}               one all_reduce after the other; answers seconds of each
+  {"bytes": N, "rounds": R, "every_ms": P}  one in each period of the clock that ranks share
   {"bytes": N, "rounds": R, "depth": D}   D all_reduces in flight; answers seconds of all
 """
 
@@ -17,12 +18,25 @@ import time
 import torch
 import torch.distributed as dist
 
+LAST_PART_SECONDS = 0.0003
 
-def one_after_another(data, rounds):
+
+def await_period(period_s):
+    """Returns at the next multiple of the period. So all ranks go on at the same moment. The end
+    of a sleep is up to 0.1 ms late, so the last part of the time is spent without one."""
+    begin = (time.monotonic() // period_s + 1) * period_s
+    time.sleep(max(0, begin - time.monotonic() - LAST_PART_SECONDS))
+    while time.monotonic() < begin:
+        pass
+
+
+def one_after_another(data, rounds, period_s):
     """Sums one tensor in place. It is filled again before each sum, so that nothing overflows."""
     seconds = []
     for _ in range(rounds):
         data.fill_(1)
+        if period_s:
+            await_period(period_s)
         begin = time.perf_counter()
         dist.all_reduce(data)
         seconds.append(time.perf_counter() - begin)
@@ -44,7 +58,10 @@ def answer(command):
     rounds, depth = command["rounds"], command.get("depth", 1)
     tensors = [torch.ones(command["bytes"] // 4) for _ in range(depth)]
     dist.barrier()
-    seconds = side_by_side(tensors, rounds) if depth > 1 else one_after_another(tensors[0], rounds)
+    if depth > 1:
+        seconds = side_by_side(tensors, rounds)
+    else:
+        seconds = one_after_another(tensors[0], rounds, command.get("every_ms", 0) / 1000)
     sums = [bool((one == dist.get_world_size()).all()) for one in tensors[:rounds]]
     return {"seconds": seconds, "correct": all(sums)}
 

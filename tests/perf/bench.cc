@@ -2,11 +2,12 @@
 // Copyright (c) 2026 The gradplane authors
 // How fast one core is without a network: the poll loop over the loopback port, and the kernels
 // alone. Prints numbers and checks nothing. `bench engine` prints only the rows of the poll loop,
-// for a profiler, `bench kernels` those of the kernels, and `bench cores` those of one and two poll
-// cores.
+// for a profiler, `bench kernels` those of the kernels, `bench tags` those of tags, and `bench
+// cores` those of one and two poll cores.
 #include <cstdio>
 #include <ctime>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "dataplane/aggregate/bucket.h"
 #include "dataplane/engine/local_plan.h"
 #include "dataplane/job/plan.h"
+#include "dataplane/wire/gmac.h"
 #include "tests/perf/core_rates.h"
 #include "tests/perf/exchange.h"
 #include "tests/perf/kernel_rates.h"
@@ -53,6 +55,26 @@ void bench_smallest_rounds(bool authenticate) {
   std::printf("engine, rounds of one block of %zu bytes, %s: %5.2f us a round at both ends\n",
               std::size_t{kMinBlockBytes}, authenticate ? "with tags" : " no tags ",
               seconds / static_cast<double>(rounds() - before) * 1e6);
+}
+
+/// The time of a tag. Packets lie one after the other in memory that fits the second cache, as
+/// those of a burst do.
+void bench_tags() {
+  constexpr std::size_t kMemory = 512 << 10;
+  constexpr int kTags = 400'000;
+  const wire::Gmac key({});
+  const std::vector<std::byte> memory(kMemory);
+  wire::Gmac::Nonce nonce{};
+  for (const std::size_t bytes : {std::size_t{64}, kDefaultBlockBytes, kMaxBlockBytes}) {
+    std::size_t at = 0;
+    const double seconds = seconds_of([&] {
+      for (int i = 0; i < kTags; ++i) {
+        nonce[0] = key.tag(nonce, std::span(memory).subspan(at, bytes))[0];
+        at = at + 2 * bytes <= kMemory ? at + bytes : 0;
+      }
+    });
+    std::printf("tag of %4zu bytes: %6.1f ns\n", bytes, seconds / kTags * 1e9);
+  }
 }
 
 /// A round of 64 KiB with loss bounds, in which all blocks of all sources arrive: the cost of loss
@@ -133,10 +155,15 @@ void bench_engines() {
 int main(int argc, char** argv) {
   const std::string_view only = argc > 1 ? argv[1] : "";
   if (only == "cores") return testing::print_core_rates() ? 0 : 1;
+  if (only == "tags") {
+    bench_tags();
+    return 0;
+  }
   if (only == "kernels") return testing::print_kernel_rates() ? 0 : 1;
   bench_engines();
   for (const bool authenticate : {false, true}) bench_smallest_rounds(authenticate);
   if (only == "engine") return 0;
+  bench_tags();
   for (const std::uint16_t hosts : std::initializer_list<std::uint16_t>{16, 64, 256, 1000}) {
     bench_open(hosts);
   }
