@@ -160,6 +160,7 @@ std::string headline(const RunReport& report) {
     return "not attached: every process group has one rank (WORLD_SIZE), so there is nothing to "
            "send; gradplane carries groups of two ranks and more";
   }
+  if (passed.empty()) return "not attached: no collective was carried, and none passed through";
   return "not attached: every collective went to the original";
 }
 

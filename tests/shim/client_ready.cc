@@ -33,7 +33,7 @@ TEST_CASE("a rank that waits says for whom") {
   CHECK(wait_ready(rank.session, 0).error == "gradplaned has not said for whom it waits");
 
   send(connection, protocol::Waiting{{0}, 1, "not attached"});
-  CHECK(wait_ready(rank.session, 0).error == "waited for rank 0: not attached");
+  CHECK(wait_ready(rank.session, 0).error == "waited for rank 0; gradplaned says: not attached");
   send(connection, protocol::Waiting{{0, 3}, 7, ""});
   const Answer late = wait_ready(rank.session, 10);
   CHECK(late.status == GP_TIMEOUT);

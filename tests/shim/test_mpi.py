@@ -65,7 +65,8 @@ def test_without_a_daemon(mpi):
     for program in ("exact", "asynchronous", "communicators", "passed"):
         done = run(mpi, program, 4, env=NO_DAEMON)
         done.expect_well()
-        count = done.err.count("no daemon: /nonexistent/socket: No such file or directory; every "
+        count = done.err.count("no daemon: /nonexistent/socket: No such file or directory (start "
+                               "gradplaned, or name its socket in GRADPLANE_SOCKET); every "
                                "collective goes through MPI")
         says = 0 if program == "passed" else 4
         done.expect(count == says, f"each rank says it once, not {count} times")

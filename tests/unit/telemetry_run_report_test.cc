@@ -79,7 +79,7 @@ TEST_CASE("the verdict") {
   CHECK(verdict_text(parse_run_report(R"({"attached": true})"))
             .starts_with("gradplane: attached, but nothing was carried"));
   CHECK(verdict_text(parse_run_report("{}\nx"))
-            .starts_with("gradplane: not attached: every collective went to the original\n"));
+            .starts_with("gradplane: not attached: no collective was carried, and none passed "));
   const std::string one_rank = R"({"passed_through": {"one_rank": 3}})";
   CHECK(verdict_text(parse_run_report(one_rank))
             .starts_with("gradplane: not attached: every process group has one rank"));

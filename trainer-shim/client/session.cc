@@ -130,7 +130,7 @@ std::string Session::missing_text() const {
   if (waiting_.missing_count > waiting_.missing.size()) {
     text += " and " + std::to_string(waiting_.missing_count - waiting_.missing.size()) + " more";
   }
-  return waiting_.reason.empty() ? text : text + ": " + waiting_.reason;
+  return waiting_.reason.empty() ? text : text + "; gradplaned says: " + waiting_.reason;
 }
 
 std::string Session::describe_wait() {

@@ -34,7 +34,8 @@ Carrier::Carrier(Identity identity, std::int64_t patience_ms)
 bool Carrier::daemon_in_sight(std::string& cause) {
   const std::string& path = environment().socket_path;
   if (access(path.c_str(), F_OK) == 0) return true;
-  cause = "no daemon: " + path + ": " + std::strerror(errno);
+  cause = "no daemon: " + path + ": " + std::strerror(errno) +
+          " (start gradplaned, or name its socket in GRADPLANE_SOCKET)";
   return false;
 }
 

@@ -15,12 +15,13 @@ namespace gradplane::shim {
 namespace {
 
 std::string refusal_text(const std::vector<int>& ranks) {
-  std::string text = "these ranks of a process group run without gradplane:";
+  std::string text = "these ranks of a process group run without gradplane: rank";
   for (std::size_t i = 0; i < std::min<std::size_t>(ranks.size(), 8); ++i) {
     text += ' ';
     text += std::to_string(ranks[i]);
   }
-  return text + (ranks.size() > 8 ? " ..." : "");
+  text += ranks.size() > 8 ? " ..." : "";
+  return text + " (start all ranks with gradplane run)";
 }
 
 /// Whether every rank of the new group could make its side group. The answer is the same on all
