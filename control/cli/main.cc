@@ -147,7 +147,7 @@ class Program {
     add_socket(command, status_.socket_path);
     command->add_flag("--json", json_, "Print JSON");
     command->add_flag("--watch", status_.watch,
-                      "Ask again every second, and show what the poll loops did meanwhile");
+                      "Ask again every second; the text shows what the poll loops did meanwhile");
     on(command, [this] {
       status_.format = json_ ? StatusFormat::kJson : StatusFormat::kText;
       return ended(show_status(status_));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -123,7 +124,12 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<PlanThread> plans_;
   server::TimerId session_timer_ = 0;
   server::TimerId hand_over_timer_ = 0;
-  Instant next_key_warning_;          // no warning of another cluster.key before
+  /// Control messages of a node's address, for the warning of another cluster.key.
+  struct KeyDoubt {
+    std::uint32_t bad_tags = 0;  // since the last message with a right tag
+    Instant next_warning;
+  };
+  std::map<api::NodeId, KeyDoubt> key_doubts_;
   std::uint64_t datagrams_lost_ = 0;  // not sent, because the command queue was full
   bool snapshot_wanted_ = false;
   bool links_wanted_ = false;

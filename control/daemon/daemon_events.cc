@@ -18,7 +18,9 @@
 namespace gradplane::daemon {
 namespace {
 
-/// Between two warnings of another cluster.key.
+/// So many messages in a row with a wrong tag are no damage on the way.
+constexpr std::uint32_t kKeyWarningTags = 3;
+/// Between two warnings of one node.
 constexpr Duration kKeyWarningPause = Duration::seconds(60);
 
 }  // namespace
@@ -219,19 +221,22 @@ void Daemon::take_engine_events() {
   run_actions();
 }
 
-/// A message with another key looks like a forged one, and no tag says who sent it. So the warning
-/// names the address, and it comes seldom, because anyone may send such messages.
+/// A message with another key looks like a damaged or a forged one, and no tag says who sent it. So
+/// the warning names the address, and it comes seldom, because anyone may send such messages.
 void Daemon::on_control(const api::ControlBytes& control, Instant now) {
   const session::DatagramDrop drop =
       session_->on_datagram({control.bytes.data(), control.length_bytes}, now);
-  if (drop != session::DatagramDrop::kBadTag || now < next_key_warning_) return;
-  next_key_warning_ = now + kKeyWarningPause;
+  KeyDoubt& doubt = key_doubts_[control.node];
+  doubt.bad_tags = drop == session::DatagramDrop::kBadTag ? doubt.bad_tags + 1 : 0;
+  if (doubt.bad_tags < kKeyWarningTags || now < doubt.next_warning) return;
+  doubt.next_warning = now + kKeyWarningPause;
   const config::NodeConfig& node = config_.cluster.nodes[control.node];
-  log_.line(config::LogLevel::kWarn,
-            fmt::format("refused a message from the address of node {} ({}): it is not signed with "
-                        "the cluster.key of this node; give both nodes the same cluster.key, or "
-                        "find out who else sends from that address",
-                        node.name, port::to_text(node.address)));
+  log_.line(
+      config::LogLevel::kWarn,
+      fmt::format("refused messages from the address of node {} ({}): they are not signed with "
+                  "the cluster.key of this node; give both nodes the same cluster.key, or "
+                  "find out who else sends from that address",
+                  node.name, port::to_text(node.address)));
 }
 
 void Daemon::take_event(const api::Event& event, Instant now) {

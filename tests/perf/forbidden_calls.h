@@ -4,8 +4,8 @@
 
 namespace gradplane::testing {
 
-/// Begins to count what the poll loop must not do: allocations and locks of this process, and
-/// system calls of the calling thread.
+/// Begins to count what the poll loop must not do: allocations and locks (mutexes and read-write
+/// locks) of this process, and system calls of the calling thread.
 void count_forbidden_calls();
 
 /// Ends the count, and prints the numbers. Returns true if there were none and the counters work:

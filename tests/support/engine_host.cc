@@ -2,7 +2,6 @@
 // Copyright (c) 2026 The gradplane authors
 #include "tests/support/engine_host.h"
 
-#include <atomic>
 #include <cstring>
 
 #include "dataplane/base/assert.h"
@@ -28,14 +27,16 @@ float TrainerEnd::last(std::uint32_t round, std::uint32_t elements) const {
 }
 
 EngineHost::EngineHost(port::LoopbackNetwork& network, std::uint16_t self,
-                       const std::vector<Ipv4>& nodes, const Wrap& wrap)
+                       const std::vector<Ipv4>& nodes, const Wrap& wrap, Instant (*clock)())
     : self_(self) {
   auto port = network.open(nodes[self]);
   GP_ASSERT(port.ok());
   port_ = std::move(port.value());
   if (wrap) wrapped_ = wrap(port_->queue(0));
   queue_ = wrap ? wrapped_.get() : &port_->queue(0);
-  start(0, nodes, {});
+  engine::EngineOptions options;
+  options.clock = clock;
+  start(0, nodes, std::move(options));
 }
 
 EngineHost::EngineHost(port::Port& port, std::uint16_t queue, std::uint16_t self,
@@ -48,21 +49,11 @@ EngineHost::EngineHost(port::Port& port, std::uint16_t queue, std::uint16_t self
   start(queue, nodes, std::move(options));
 }
 
-namespace {
-
-Instant next_clock_step() {
-  static std::atomic<std::int64_t> ns{0};
-  return Instant::from_ns(ns += EngineHost::kClockStepNs);
-}
-
-}  // namespace
-
 void EngineHost::start(std::uint16_t queue, const std::vector<Ipv4>& nodes,
                        engine::EngineOptions options) {
   options.self = self_;
   options.nodes = nodes;
   options.queue = queue;
-  options.clock = next_clock_step;
   options.udp_port = static_cast<std::uint16_t>(kFirstUdpPort + queue);
   engine_ =
       std::make_unique<engine::Engine>(std::move(options), *queue_, commands_, events_, reports_);
@@ -150,13 +141,13 @@ std::unique_ptr<api::EngineSnapshot> EngineHost::snapshot(Instant now) {
   return out;
 }
 
-EngineCluster::EngineCluster(std::uint16_t count) {
+EngineCluster::EngineCluster(std::uint16_t count, Instant (*clock)()) {
   for (std::uint16_t n = 0; n < count; ++n) nodes_.push_back({0x0a000001U + n});
   auto network = port::LoopbackNetwork::create(nodes_, {});
   GP_ASSERT(network.ok());
   network_ = network.value();
   for (std::uint16_t n = 0; n < count; ++n) {
-    hosts_.push_back(std::make_unique<EngineHost>(*network_, n, nodes_));
+    hosts_.push_back(std::make_unique<EngineHost>(*network_, n, nodes_, EngineHost::Wrap(), clock));
   }
 }
 

@@ -49,7 +49,7 @@ class EngineHost {
   /// Wraps the queue that the engine uses, so a test can intercept its packets.
   using Wrap = std::function<std::unique_ptr<port::PortQueue>(port::PortQueue&)>;
   EngineHost(port::LoopbackNetwork& network, std::uint16_t self, const std::vector<Ipv4>& nodes,
-             const Wrap& wrap = {});
+             const Wrap& wrap = {}, Instant (*clock)() = nullptr);
   /// One of several engines of a node, on queue `queue` of the node's port. It listens at UDP port
   /// kFirstUdpPort + queue. If `link` is set, the engines lease shares of `bits_per_second` from
   /// it.
@@ -57,8 +57,6 @@ class EngineHost {
              const std::vector<Ipv4>& nodes, engine::SharedLink* link = nullptr,
              std::uint64_t bits_per_second = 0);
   static constexpr std::uint16_t kFirstUdpPort = 47000;
-  /// The engine's stages are measured with a clock that goes on by this time with each reading.
-  static constexpr std::int64_t kClockStepNs = 10;
 
   struct Job {
     std::unique_ptr<engine::JobRuntime> runtime;
@@ -93,7 +91,8 @@ class EngineHost {
 /// Hosts 0..count-1 on one loopback network, polled in turn.
 class EngineCluster {
  public:
-  explicit EngineCluster(std::uint16_t count);
+  /// `clock` measures the stages of the engines' turns; null: nothing is measured.
+  explicit EngineCluster(std::uint16_t count, Instant (*clock)() = nullptr);
   EngineHost& host(std::size_t n) { return *hosts_[n]; }
   /// Polls every engine once, then advances the clock by a microsecond.
   void turn();

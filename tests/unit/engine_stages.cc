@@ -18,6 +18,14 @@ constexpr std::uint32_t kElements = kBlocks * kDefaultBlockBytes / sizeof(float)
 constexpr std::uint32_t kRounds = 300;
 constexpr int kTurnsPerRound = 1000;
 
+constexpr std::int64_t kClockStepNs = 10;
+
+/// Goes on by the same time with each reading.
+Instant next_clock_step() {
+  static std::int64_t ns = 0;
+  return Instant::from_ns(ns += kClockStepNs);
+}
+
 class TwoHosts {
  public:
   TwoHosts() {
@@ -37,7 +45,7 @@ class TwoHosts {
     REQUIRE(complete == jobs_.size());
   }
 
-  EngineCluster cluster{2};
+  EngineCluster cluster{2, next_clock_step};
 
  private:
   std::array<EngineHost::Job*, 2> jobs_{};
@@ -57,11 +65,11 @@ TEST_CASE("a snapshot has the stages, bursts and sleeps of an engine") {
   const auto busy = host.snapshot(hosts.cluster.now());
 
   CHECK(busy->sleeps == sleeps + 1);
-  // The clock of EngineHost goes on by the same time with each reading, and it is read once at the
-  // end of each stage. So all stages of a measured turn take the same time.
+  // The clock is read once at the end of each stage, so all stages of a measured turn take the same
+  // time.
   CHECK(busy->stage_ns[0] > idle_ns);
   for (const std::uint64_t stage_ns : busy->stage_ns) CHECK(stage_ns == busy->stage_ns[0]);
-  CHECK(busy->stage_ns[0] % (EngineHost::kClockStepNs * engine::kMeasuredTurns) == 0);
+  CHECK(busy->stage_ns[0] % (kClockStepNs * engine::kMeasuredTurns) == 0);
 
   const port::PortCounters& port = host.queue().counters();
   CHECK(port.rx_datagrams >= std::uint64_t{kRounds} * kBlocks);
@@ -72,7 +80,7 @@ TEST_CASE("a snapshot has the stages, bursts and sleeps of an engine") {
 }
 
 TEST_CASE("turns without work take no time of any stage") {
-  EngineCluster cluster(1);
+  EngineCluster cluster(1, next_clock_step);
   cluster.turns(10 * static_cast<int>(engine::kMeasuredTurns));
   const auto idle = cluster.host(0).snapshot(cluster.now());
   for (const std::uint64_t stage_ns : idle->stage_ns) CHECK(stage_ns == 0);
