@@ -137,7 +137,8 @@ constexpr Option kOptions[] = {
      .type = kIntegerList,
      .max = kMaxCpu,
      .default_text = "[]",
-     .summary = "CPUs with a poll thread each, instead of `poll.core`: they share the blocks of "
+     .summary = "CPUs with a poll thread each, at most 16, instead of `poll.core`: they share the "
+                "blocks of "
                 "each job, and UDP ports from `cluster.udp_port` on. As many on every node. Empty: "
                 "one poll thread. See [cores](cores.md).",
      .store = [](const Target& t, const Value& v) { t.config->poll.cores = v.list; }},

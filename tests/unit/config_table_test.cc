@@ -91,7 +91,7 @@ TEST_CASE("every example loads, for every node, and so does its effective form")
       CHECK(again.config->self == parsed.config->self);
     }
   }
-  CHECK(count == 7);
+  CHECK(count == 8);
 }
 
 TEST_CASE("the effective form says where each value comes from") {
