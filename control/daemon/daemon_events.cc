@@ -226,6 +226,7 @@ void Daemon::take_engine_events() {
 void Daemon::on_control(const api::ControlBytes& control, Instant now) {
   const session::DatagramDrop drop =
       session_->on_datagram({control.bytes.data(), control.length_bytes}, now);
+  if (drop == session::DatagramDrop::kTruncated) return;  // too short to have a tag
   KeyDoubt& doubt = key_doubts_[control.node];
   doubt.bad_tags = drop == session::DatagramDrop::kBadTag ? doubt.bad_tags + 1 : 0;
   if (doubt.bad_tags < kKeyWarningTags || now < doubt.next_warning) return;
