@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/base/bitmap.h"
 #include "dataplane/hop/block_receiver.h"
 #include "dataplane/hop/block_sender.h"
 #include "dataplane/hop/inquiry.h"
@@ -71,6 +72,7 @@ struct OutEdge {
   std::int64_t silent_looks = 0;   // looks of the watchdog since the last ack, while pushes wait
   // The next question's block, counted from the begin of the range.
   std::uint32_t next_question = 0;
+  Bitmap* to_poll = nullptr;  // PeerTable::to_poll() of the job; null before the plan is connected
 
   bool is_push() const { return type == wire::PacketType::kPush; }
   static std::uint16_t bit(std::size_t slot) { return static_cast<std::uint16_t>(1U << slot); }
@@ -82,6 +84,7 @@ struct OutEdge {
     queued = static_cast<std::uint16_t>(may_go ? queued | bit(slot) : queued & ~bit(slot));
     waiting = static_cast<std::uint16_t>(sender.in_flight() > 0 ? waiting | bit(slot)
                                                                 : waiting & ~bit(slot));
+    if (to_poll != nullptr) to_poll->set(peer.index());
   }
   void end_parity(std::size_t slot) {
     ParityTable::release(parity[slot]);

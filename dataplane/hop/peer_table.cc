@@ -62,6 +62,7 @@ void Peer::note_app_limited() {
 
 PeerTable::PeerTable() : peer_of_node_(kMaxNodes, kNoPeer) {
   peers_.reserve(kMaxNodes);
+  to_poll_.reset(kMaxNodes);
 }
 
 PeerIndex PeerTable::add(Peer& peer) {

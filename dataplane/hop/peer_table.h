@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "dataplane/awareness/loss_meter.h"
 #include "dataplane/awareness/loss_share.h"
+#include "dataplane/base/bitmap.h"
 #include "dataplane/hop/credit_line.h"
 #include "dataplane/hop/edge.h"
 #include "dataplane/hop/flow.h"
@@ -107,6 +109,12 @@ struct Peer {
   /// neighbours on an auxiliary route, or one sounds the other.
   bool is_in_use() const { return !edges.empty() || plans_beside_trees > 0; }
 
+  /// Whether a block waits to be sent to the peer, or would if its copies were not withheld.
+  bool has_queued() const {
+    return std::any_of(edges.begin(), edges.end(),
+                       [](const OutEdge* edge) { return edge->queued != 0; });
+  }
+
   Flow& flow_of(std::size_t path) {
     return flow_path(path) == kDirectPath ? flow : (*detours)[path - 1].flow;
   }
@@ -151,6 +159,11 @@ class PeerTable {
   const Peer& operator[](PeerIndex peer) const { return peers_[peer.index()]; }
   std::span<const Peer> all() const { return peers_; }
   std::span<Peer> all() { return peers_; }
+  /// The peers to which something may have to be sent, by index. Whatever queues blocks, or changes
+  /// what is in flight, adds the peer. The transmitter removes it when it has found that nothing
+  /// waits, so idle peers cost it nothing.
+  Bitmap& to_poll() { return to_poll_; }
+  const Bitmap& to_poll() const { return to_poll_; }
   /// The peer with this node id; kNoPeer if there is none.
   PeerIndex find(std::uint16_t node) const {
     return node < peer_of_node_.size() ? peer_of_node_[node] : kNoPeer;
@@ -164,6 +177,7 @@ class PeerTable {
  private:
   std::vector<Peer> peers_;
   std::vector<PeerIndex> peer_of_node_;
+  Bitmap to_poll_{kMaxNodes};
 };
 
 }  // namespace gradplane::hop

@@ -117,7 +117,10 @@ const char* State::broken_invariant() const {
       }
     }
   }
-  for (const hop::Peer& peer : peers.all()) {
+  for (std::size_t p = 0; p < peers.size(); ++p) {
+    const hop::Peer& peer = peers.all()[p];
+    const bool has_work = peer.has_queued() || peer.flow.sounding().is_on();
+    if (has_work && !peers.to_poll().test(p)) return "a peer with blocks to send is not polled";
     edges -= peer.edges.size();
     if (!flows_are_right(peer)) return "a flow counts blocks of nobody";
   }

@@ -128,6 +128,8 @@ class Job {
   std::uint32_t epoch() const { return state_.plans.newest().epoch(); }
   /// Peers in the order of JobConfig::peers, followed by those that came with later plans.
   std::span<const hop::Peer> peers() const { return state_.peers.all(); }
+  /// See hop::PeerTable::to_poll(). For tests.
+  const Bitmap& peers_to_poll() const { return state_.peers.to_poll(); }
   GroupHearing group_hearing() const { return state_.plans.newest().group_hearing(); }
   FlowLimit limit_of(hop::PeerIndex peer, Instant now) const {
     return transmitter_.limit_of(state_.peers[peer], now);

@@ -228,7 +228,10 @@ void Plan::connect(hop::PeerTable& peers, const aggregate::Context& context) {
   for (hop::PeerIndex& peer : sounded_) peer = peer_names_[peer.index()];
   for (aggregate::Tree& tree : trees_) {
     tree.rename_peers(peer_names_);
-    for (hop::OutEdge& edge : tree.out()) peers[edge.peer].edges.push_back(&edge);
+    for (hop::OutEdge& edge : tree.out()) {
+      peers[edge.peer].edges.push_back(&edge);
+      edge.to_poll = &peers.to_poll();
+    }
   }
 }
 

@@ -265,29 +265,40 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
 /// `groups_wait`: blocks for groups may be ready to send, and have not been considered yet.
 std::optional<Outgoing> Transmitter::poll_peers(std::span<std::byte> out, Instant now,
                                                 bool groups_wait) {
-  const std::size_t peers = state_.peers.size();
-  for (std::size_t i = 0; i < peers; ++i) {
-    const std::size_t index = (next_peer_ + i) % peers;
-    hop::Peer& peer = state_.peers.all()[index];
-    if (next_send_to(peer) > now) {
-      if (peer.detours == nullptr) continue;
-      const Detouring detour = next_detour(peer);
-      if (detour.at > now) continue;
-      next_peer_ = (index + 1) % peers;
-      return write_block(detour.work, detour.path, out, now);
-    }
-    const Work work = next_work(peer);
-    if (work.edge == nullptr) {
-      if (!groups_wait || !waits_for_group(peer)) peer.note_app_limited();
-      if (!peer.flow.sounding().is_on()) continue;
-      next_peer_ = index;
-      return write_sounding(peer, out, now);
-    }
-    // Blocks of a sounding go back to back.
-    next_peer_ = peer.flow.sounding().is_on() ? index : (index + 1) % peers;
-    return write_block(work, hop::kDirectPath, out, now);
+  const Bitmap& to_poll = state_.peers.to_poll();
+  const std::size_t first = next_peer_;
+  for (std::size_t i = to_poll.next_set(first); i != Bitmap::kNone; i = to_poll.next_set(i + 1)) {
+    if (const auto sent = poll_peer(i, out, now, groups_wait)) return sent;
+  }
+  for (std::size_t i = to_poll.next_set(0); i < first; i = to_poll.next_set(i + 1)) {
+    if (const auto sent = poll_peer(i, out, now, groups_wait)) return sent;
   }
   return std::nullopt;
+}
+
+std::optional<Outgoing> Transmitter::poll_peer(std::size_t index, std::span<std::byte> out,
+                                               Instant now, bool groups_wait) {
+  hop::Peer& peer = state_.peers.all()[index];
+  if (next_send_to(peer) > now) {
+    if (peer.detours == nullptr) return std::nullopt;
+    const Detouring detour = next_detour(peer);
+    if (detour.at > now) return std::nullopt;
+    next_peer_ = index + 1;
+    return write_block(detour.work, detour.path, out, now);
+  }
+  const Work work = next_work(peer);
+  const bool is_sounding = peer.flow.sounding().is_on();
+  const bool waits_for_turn = work.edge == nullptr && groups_wait && waits_for_group(peer);
+  if (work.edge == nullptr && !waits_for_turn) peer.note_app_limited();
+  if (work.edge == nullptr && !is_sounding) {
+    // Copies are withheld only for a time, and nothing says when it is over.
+    if (!waits_for_turn && !peer.has_queued()) state_.peers.to_poll().clear(index);
+    return std::nullopt;
+  }
+  // Packets of a sounding go back to back.
+  next_peer_ = is_sounding ? index : index + 1;
+  return work.edge != nullptr ? write_block(work, hop::kDirectPath, out, now)
+                              : write_sounding(peer, out, now);
 }
 
 void Transmitter::probe(Instant now) {
@@ -361,7 +372,9 @@ Instant Transmitter::next_ack() const {
 
 Instant Transmitter::next_data() const {
   Instant deadline = Instant::never();
-  for (const hop::Peer& peer : std::as_const(state_.peers).all()) {
+  const Bitmap& to_poll = state_.peers.to_poll();
+  for (std::size_t i = to_poll.next_set(0); i != Bitmap::kNone; i = to_poll.next_set(i + 1)) {
+    const hop::Peer& peer = std::as_const(state_.peers).all()[i];
     if (next_work(peer).edge == nullptr && !peer.flow.sounding().is_on()) continue;
     deadline = std::min(deadline, next_send_to(peer));
     if (peer.detours != nullptr) deadline = std::min(deadline, next_detour(peer).at);

@@ -143,6 +143,8 @@ class Transmitter {
   void note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick, std::size_t path,
                  std::size_t wire_bytes, Instant now);
   std::optional<Outgoing> poll_peers(std::span<std::byte> out, Instant now, bool groups_wait);
+  std::optional<Outgoing> poll_peer(std::size_t index, std::span<std::byte> out, Instant now,
+                                    bool groups_wait);
   bool waits_for_group(const hop::Peer& peer) const;
   /// Calls visit(work, has_members) for each round with blocks for a group; `has_members` says
   /// whether some member takes them now.
@@ -181,7 +183,7 @@ class Transmitter {
   State& state_;
   std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written
   Load load_;                                     // being written
-  std::size_t next_peer_ = 0;                     // the peer whose turn it is
+  std::size_t next_peer_ = 0;                     // the index of the peer whose turn it is
   bool group_had_turn_ = false;                   // the last block went to a group
 };
 

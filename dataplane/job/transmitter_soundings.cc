@@ -42,7 +42,9 @@ void Transmitter::begin_soundings(Instant now) {
     const awareness::SoundingCause why{.is_used = false, .is_asked = false, .alarm = alarm};
     if (peer.edges.empty() && is_next(peer, why)) next = &peer;
   }
-  if (next != nullptr) state_.soundings.begin(now, next->flow.sounding());
+  if (next == nullptr) return;
+  state_.soundings.begin(now, next->flow.sounding());
+  state_.peers.to_poll().set(state_.peers.find(next->node).index());
 }
 
 /// Writes a packet of padding for a sounding that has too few blocks.

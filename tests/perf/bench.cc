@@ -14,6 +14,7 @@
 
 #include "dataplane/aggregate/bucket.h"
 #include "dataplane/engine/local_plan.h"
+#include "dataplane/job/job.h"
 #include "dataplane/job/plan.h"
 #include "dataplane/wire/gmac.h"
 #include "tests/perf/core_rates.h"
@@ -138,6 +139,24 @@ void bench_open(std::uint16_t hosts) {
   }
 }
 
+/// What the root of a star pays in each turn in which nothing waits for any of its children.
+void bench_looks(std::uint16_t hosts) {
+  constexpr int kLooks = 200'000;
+  job::JobConfig config;
+  config.block_bytes = kMinBlockBytes;
+  config.round_bytes = kMinBlockBytes;
+  config.local_ranks = {{.arena = nullptr, .rank = 0}};
+  engine::fill_local_plan(config, testing::star_of(hosts), 0, {});
+  job::Job job(config);
+  std::vector<std::byte> out(2048);
+  std::size_t found = 0;
+  const double seconds = seconds_of([&] {
+    for (int i = 0; i < kLooks; ++i) found += job.poll_data(out, Instant()) ? 1 : 0;
+  });
+  std::printf("a look for blocks to send at the root of %4u hosts: %8.1f ns (%zu found)\n",
+              unsigned{hosts}, seconds / kLooks * 1e9, found);
+}
+
 /// The number of packets that two engines on one core receive. Small rounds stay in the core's own
 /// caches.
 void bench_engines() {
@@ -166,6 +185,7 @@ int main(int argc, char** argv) {
   bench_tags();
   for (const std::uint16_t hosts : std::initializer_list<std::uint16_t>{16, 64, 256, 1000}) {
     bench_open(hosts);
+    bench_looks(hosts);
   }
   for (const std::uint16_t sources : std::initializer_list<std::uint16_t>{16, 128, 1000}) {
     for (const std::uint32_t tensors : {4U, 16384U}) bench_gather(sources, tensors);

@@ -91,6 +91,22 @@ TEST_CASE("trees that share a path send in proportion to their shares of a round
   CHECK(sent_of[1] == kBlocks * 2 / 3);
 }
 
+TEST_CASE("a peer is looked at only after something has changed for it") {
+  TableNode node;
+  const Bitmap& to_poll = node.core().job().peers_to_poll();
+  REQUIRE(node.core().drain(node.now()).empty());
+  CHECK(to_poll.count() == 0);  // blocks are in flight to two peers, and none waits
+  node.deliver(node.push_ack().words(0, {1}));
+  CHECK(to_poll.count() == 1);
+  (void)node.core().drain(node.now());
+  CHECK(to_poll.count() == 0);
+  node.deliver(node.push(2, 0, 4));
+  node.deliver(node.push(3, 0, 4));
+  CHECK(to_poll.count() == 1);  // the sum of block 4 waits for its parent
+  CHECK(node.core().drain(node.now()).size() == 1);
+  CHECK(to_poll.count() == 0);
+}
+
 namespace {
 
 /// Node 1 of two nodes with a rank each. Each node is the root of a tree.
