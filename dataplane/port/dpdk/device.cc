@@ -5,10 +5,7 @@
 #include <dlfcn.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_mbuf.h>
-#include <rte_mempool.h>
 #include <rte_version.h>
 
 #include <algorithm>
@@ -18,15 +15,12 @@
 #include "dataplane/port/dpdk/dma_memory.h"
 #include "dataplane/port/dpdk/eal.h"
 #include "dataplane/port/dpdk/interface.h"
-#include "dataplane/port/dpdk/lent_segments.h"
 #include "dataplane/port/dpdk/packet_socket.h"
 #include "dataplane/port/dpdk/rss.h"
 
 namespace gradplane::port {
 namespace {
 
-// The size of a thread's buffer cache; a few bursts.
-constexpr unsigned kPoolCacheCount = 128;
 // NICs with DPDK drivers have keys of up to 52 bytes.
 constexpr std::size_t kMaxRssKeyBytes = 64;
 // The ABI number, which is in the names of libraries and packages. It is 23 from DPDK 22.11 until
@@ -36,12 +30,6 @@ constexpr int kAbiVersion = RTE_VER_MONTH >= 11 ? RTE_VER_YEAR + 1 : RTE_VER_YEA
 std::string fresh_name(const std::string& stem) {
   static std::atomic<unsigned> next{0};
   return stem + std::to_string(next.fetch_add(1));
-}
-
-std::string because(int error) {
-  std::string text = rte_strerror(error < 0 ? -error : error);
-  const std::string log = take_eal_log();
-  return log.empty() ? text : text + "; DPDK logged: " + log;
 }
 
 bool driver_is_loaded(const std::string& driver) {
@@ -82,13 +70,6 @@ std::string probe_remedy(const DpdkPortOptions& o, const DevicePlan& plan) {
   }
 }
 
-Error no_memory(const DevicePlan& plan, unsigned buffers, std::uint16_t bytes) {
-  return Error{"port: there is no memory for " + std::to_string(buffers) + " buffers of " +
-               std::to_string(bytes) + " bytes: " + because(rte_errno) + "; give the process " +
-               std::to_string(plan.memory_mb) +
-               " MiB or more for each port, more huge pages, or fewer descriptors"};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
@@ -98,7 +79,6 @@ Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
   if (Status s = device->probe(options, plan); !s) return s.error();
   device->queue_count_ = options.steering.queue_count;
   if (Status s = device->create_pools(plan); !s) return s.error();
-  if (Status s = device->create_segment_pool(plan); !s) return s.error();
   if (Status s = device->configure(options, plan); !s) return s.error();
   if (Status s = device->read_mac(options); !s) return s.error();
   device->tune_sockets(options, plan);
@@ -137,31 +117,26 @@ Status Device::probe(const DpdkPortOptions& options, const DevicePlan& plan) {
 }
 
 Status Device::create_pools(const DevicePlan& plan) {
-  const auto room = static_cast<std::uint16_t>(plan.buffer_bytes + RTE_PKTMBUF_HEADROOM);
-  const auto tx_room = static_cast<std::uint16_t>(room + plan.tx_spare_bytes);
-  rx_pool_ = rte_pktmbuf_pool_create(fresh_name("gp_rx_").c_str(), plan.rx_buffer_count,
-                                     kPoolCacheCount, 0, room, SOCKET_ID_ANY);
-  tx_pool_ = rte_pktmbuf_pool_create(fresh_name("gp_tx_").c_str(), plan.tx_buffer_count,
-                                     kPoolCacheCount, 0, tx_room, SOCKET_ID_ANY);
-  if (rx_pool_ != nullptr && tx_pool_ != nullptr) return Nothing{};
-  return no_memory(plan, plan.rx_buffer_count + plan.tx_buffer_count, room);
+  const bool with_segments = may_chain_buffers(plan);
+  for (std::size_t q = 0; q < queue_count_; ++q) {
+    auto pools = BufferPools::create(id_, plan, with_segments);
+    if (!pools) return pools.error();
+    pools_.push_back(std::move(pools.value()));
+  }
+  return Nothing{};
 }
 
-Status Device::create_segment_pool(const DevicePlan& plan) {
+/// Whether a frame may be a chain of buffers, of which one has lent bytes. For a NIC this also
+/// makes what maps that memory.
+bool Device::may_chain_buffers(const DevicePlan& plan) {
   rte_eth_dev_info info;
-  if (plan.segment_buffer_count == 0 || rte_eth_dev_info_get(id_, &info) != 0) return Nothing{};
-  if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0) return Nothing{};
-  if (plan.reads_late) {
-    // Without an IOMMU, adjacent pages need not be adjacent on the bus.
-    if (rte_eal_iova_mode() != RTE_IOVA_VA) return Nothing{};
-    dma_memory_ = std::make_unique<DmaMemory>(info.device);
-  }
-  constexpr std::uint16_t kRoom = RTE_PKTMBUF_HEADROOM + LentSegments::kBufferBytes;
-  segment_pool_ =
-      rte_pktmbuf_pool_create(fresh_name("gp_segments_").c_str(), plan.segment_buffer_count,
-                              kPoolCacheCount, 0, kRoom, SOCKET_ID_ANY);
-  if (segment_pool_ != nullptr) return Nothing{};
-  return no_memory(plan, plan.segment_buffer_count, kRoom);
+  if (plan.segment_buffer_count == 0 || rte_eth_dev_info_get(id_, &info) != 0) return false;
+  if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0) return false;
+  if (!plan.reads_late) return true;
+  // Without an IOMMU, adjacent pages need not be adjacent on the bus.
+  if (rte_eal_iova_mode() != RTE_IOVA_VA) return false;
+  dma_memory_ = std::make_unique<DmaMemory>(info.device);
+  return true;
 }
 
 Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan) {
@@ -188,7 +163,7 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   if (options.kind == DeviceKind::kPci) conf.rxmode.mtu = plan.mtu;
   conf.rxmode.offloads = rx_checksum_ ? kRxChecksum : 0;
   conf.txmode.offloads = tx_checksum_ ? kTxChecksum : 0;
-  if (segment_pool_ != nullptr) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  if (pools_[0].segments() != nullptr) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   std::array<std::uint8_t, kMaxRssKeyBytes> rss_key{};
   const bool uses_rss = options.kind == DeviceKind::kPci && queue_count_ > 1 && can_steer(info);
   if (uses_rss) {
@@ -234,10 +209,11 @@ void Device::fill_rss_table(const Steering& steering, std::uint16_t entries) {
 int Device::set_up_queues(const DpdkPortOptions& options) {
   std::uint16_t rx_count = options.rx_descriptors;
   std::uint16_t tx_count = options.tx_descriptors;
+  const auto node = static_cast<unsigned>(rte_eth_dev_socket_id(id_));
   int e = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count);
   for (std::uint16_t q = 0; q < queue_count_ && e == 0; ++q) {
-    e = rte_eth_rx_queue_setup(id_, q, rx_count, SOCKET_ID_ANY, nullptr, rx_pool_);
-    if (e == 0) e = rte_eth_tx_queue_setup(id_, q, tx_count, SOCKET_ID_ANY, nullptr);
+    e = rte_eth_rx_queue_setup(id_, q, rx_count, node, nullptr, pools_[q].rx());
+    if (e == 0) e = rte_eth_tx_queue_setup(id_, q, tx_count, node, nullptr);
   }
   return e;
 }
@@ -323,9 +299,6 @@ Device::~Device() {
   if (attached_) (void)rte_eth_dev_close(id_);
   dma_memory_.reset();  // before the device is gone
   if (attached_ && is_virtual_) (void)rte_eal_hotplug_remove("vdev", name_.c_str());
-  rte_mempool_free(rx_pool_);
-  rte_mempool_free(tx_pool_);
-  rte_mempool_free(segment_pool_);
 }
 
 }  // namespace gradplane::port

@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "dataplane/base/result.h"
+#include "dataplane/port/dpdk/buffer_pools.h"
 #include "dataplane/port/dpdk/dpdk_port.h"
 #include "dataplane/port/dpdk/frame.h"
-
-struct rte_mempool;
 
 namespace gradplane::port {
 
@@ -26,6 +25,7 @@ struct DevicePlan {
   std::string arguments;  // arguments of the driver
   std::uint16_t mtu = kDefaultMtu;
   std::uint32_t buffer_bytes = 0;  // for one frame, without the headroom
+  // For each queue.
   unsigned rx_buffer_count = 0;
   unsigned tx_buffer_count = 0;
   unsigned segment_buffer_count = 0;  // 0: no frame contains lent bytes
@@ -37,8 +37,8 @@ struct DevicePlan {
 /// Makes the plan for a device with this final MTU. Pure: it opens nothing.
 DevicePlan plan_device(const DpdkPortOptions& options, std::uint16_t mtu);
 
-/// A started device with its queues, and a buffer pool for each direction, so that received frames
-/// cannot use up the buffers for sending. Control thread, unless a function says otherwise.
+/// A started device with its queues and their buffers. Control thread, unless a function says
+/// otherwise.
 class Device {
  public:
   static Result<std::unique_ptr<Device>> open(const DpdkPortOptions& options,
@@ -48,9 +48,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   std::uint16_t id() const { return id_; }
-  rte_mempool* tx_pool() const { return tx_pool_; }
-  /// The pool of buffers for lent bytes. Null if a frame must be one buffer.
-  rte_mempool* segment_pool() const { return segment_pool_; }
+  const BufferPools& pools_of(std::size_t queue) const { return pools_[queue]; }
   /// The memory that a NIC reads besides its buffers. Null if lent bytes are read during a burst,
   /// or never.
   DmaMemory* dma_memory() const { return dma_memory_.get(); }
@@ -80,7 +78,7 @@ class Device {
   Device() = default;
   Status probe(const DpdkPortOptions& options, const DevicePlan& plan);
   Status create_pools(const DevicePlan& plan);
-  Status create_segment_pool(const DevicePlan& plan);
+  bool may_chain_buffers(const DevicePlan& plan);
   Status configure(const DpdkPortOptions& options, const DevicePlan& plan);
   Status read_mac(const DpdkPortOptions& options);
   int set_up_queues(const DpdkPortOptions& options);
@@ -105,9 +103,7 @@ class Device {
     std::atomic<std::uint32_t> turn{0};  // its queue writes, queue 0 reads
   };
   std::array<Seen, kMaxQueues> seen_{};
-  rte_mempool* rx_pool_ = nullptr;
-  rte_mempool* tx_pool_ = nullptr;
-  rte_mempool* segment_pool_ = nullptr;
+  std::vector<BufferPools> pools_;  // by queue
   std::unique_ptr<DmaMemory> dma_memory_;
   MacAddress mac_;
   bool tx_checksum_ = false;

@@ -89,17 +89,16 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
       plan.rx_buffer_count += o.rx_descriptors;
       break;
   }
-  plan.rx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);
-  plan.tx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);
+  const auto queues = static_cast<unsigned>(o.steering.queue_count);
   if (o.zero_copy && takes_segments(o.kind)) plan.segment_buffer_count = 2 * plan.tx_buffer_count;
   plan.reads_late = o.kind == DeviceKind::kPci;
-  // A frame with lent bytes takes two.
+  // A frame with lent bytes takes two. The frames of all queues count as one number.
   if (plan.reads_late)
-    plan.segment_buffer_count = std::min(plan.segment_buffer_count, 2 * kMaxLateFrames);
+    plan.segment_buffer_count = std::min(plan.segment_buffer_count, 2 * kMaxLateFrames / queues);
   const std::size_t pool_bytes = (std::size_t{plan.rx_buffer_count} + plan.tx_buffer_count) *
                                      (plan.buffer_bytes + kBufferOverheadBytes) +
                                  plan.segment_buffer_count * kBufferOverheadBytes;
-  plan.memory_mb = kDriverMemoryMb + pool_bytes / (1024 * 1024);
+  plan.memory_mb = kDriverMemoryMb + queues * pool_bytes / (1024 * 1024);
   return plan;
 }
 

@@ -50,7 +50,8 @@ DeviceQueue::DeviceQueue(const DeviceShare& share, std::uint16_t index, const Su
       us_(share.us),
       device_(share.device),
       index_(index),
-      segments_(share.device.segment_pool(), share.device.dma_memory()),
+      buffers_(share.device.pools_of(index)),
+      segments_(share.device.pools_of(index).segments(), share.device.dma_memory()),
       neighbours_(subnet),
       reports_(share.report_seed),
       announcements_left_(index == 0 ? kAnnouncements : 0) {}
@@ -183,7 +184,7 @@ void DeviceQueue::release(std::span<RxDatagram> datagrams) noexcept {
 
 bool DeviceQueue::allocate(TxDatagram& out) noexcept {
   attach_poll_thread();
-  rte_mbuf* frame = rte_pktmbuf_alloc(device_.tx_pool());
+  rte_mbuf* frame = rte_pktmbuf_alloc(buffers_.tx());
   if (frame == nullptr) {
     drop(PortDrop::kNoBuffer);
     return false;
@@ -356,7 +357,7 @@ void DeviceQueue::send_arp(const ArpFrame& arp) noexcept {
 // Sends one frame of the stack itself.
 template <typename Write>
 void DeviceQueue::send_frame(std::size_t max_bytes, const Write& write) noexcept {
-  rte_mbuf* frame = rte_pktmbuf_alloc(device_.tx_pool());
+  rte_mbuf* frame = rte_pktmbuf_alloc(buffers_.tx());
   if (frame == nullptr) return drop(PortDrop::kNoBuffer);
   const std::span<std::byte> room{rte_pktmbuf_mtod(frame, std::byte*), max_bytes};
   set_length(frame, write(room));

@@ -95,6 +95,7 @@ class DeviceQueue final : public PortQueue {
   const FrameFilter& us_;
   Device& device_;
   const std::uint16_t index_;
+  const BufferPools& buffers_;
   LentSegments segments_;
   Neighbours neighbours_;
   GroupReports reports_;              // only used by queue 0

@@ -185,6 +185,12 @@ std::string take_eal_log() {
 
 // DPDK's af_xdp driver loads these libraries; we do not link them. Their print functions have this
 // signature, with an enumeration for the level.
+std::string because(int error) {
+  std::string text = rte_strerror(error < 0 ? -error : error);
+  const std::string log = take_eal_log();
+  return log.empty() ? text : text + "; DPDK logged: " + log;
+}
+
 void capture_bpf_log() {
   using SetPrinter = void* (*)(int (*)(int, const char*, va_list));
   constexpr std::array kPrinters = {std::pair{"libbpf.so.1", "libbpf_set_print"},

@@ -26,6 +26,9 @@ Status start_eal(const EalOptions& options);
 /// thread.
 std::string take_eal_log();
 
+/// What an error number of DPDK means, and what DPDK has logged about it.
+std::string because(int error);
+
 /// Directs the output of libbpf and libxdp to DPDK's log, if DPDK has loaded them.
 void capture_bpf_log();
 
