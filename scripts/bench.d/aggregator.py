@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`aggregator`: how much one core receives from a memif whose other end another core keeps full. A
-poll loop of gradplane sums for eight workers, checks the tag of each packet, and sends the results
-to all workers. For comparison `dpdk-testpmd` in its mode `rxonly` drops frames of the same length,
-which another one sends in its mode `txonly`. That is the bound. An entry's median_s is the time of
-a packet.
+"""`aggregator`: how much one core receives from a memif, or from a veth pair, whose other end
+another core keeps full. A poll loop of gradplane sums for eight workers, checks the tag of each
+packet, and sends the results to all workers. For comparison `dpdk-testpmd` in its mode `rxonly` drops frames of
+the same length, which another one sends in its mode `txonly`. That is the bound. An entry's
+median_s is the time of a packet.
 
 Contestants run in turn, in each pass. Two cores must be idle otherwise. Samples of cores that are
 near each other and of cores that are not are in separate tables.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -24,6 +25,7 @@ import time
 import core_distance
 import harness
 import report
+import veth_path
 
 DESCRIPTION = __doc__
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -33,6 +35,10 @@ TESTPMD = "dpdk-testpmd"
 BLOCKS = (1408, 8832)  # fill frames of 1500 and nearly of 9000 bytes
 WORKERS = (8, 2)
 ROUND_KIB = {1408: 64, 8832: 256}
+# The workers repair nothing. So what they have in flight must fit the rings of a packet socket.
+VETH_ROUND_KIB = 16
+VETH_KINDS = ("af_packet", "af_xdp")
+INTERFACES = ("gpa0", "gpb0")
 # Envelope, header, hop feedback and tag; UDP, IPv4 and Ethernet (docs/wire-protocol.md).
 OVERHEAD_BYTES = 56 + 8 + 20 + 14
 SECONDS, QUICK_SECONDS = 3, 1
@@ -40,6 +46,8 @@ PASSES, QUICK_PASSES = 3, 1
 START_SECONDS = 2
 LIMIT_SECONDS = 60
 POLL_CORE, PEER_CORE = 0, 1
+# Of testpmd: name, core and mode.
+ENDS = (("rx", POLL_CORE, "rxonly"), ("tx", PEER_CORE, "txonly"))
 TAGGED = {"gradplane": True, "gradplane-open": False}
 RX_RATE = re.compile(r"Rx-pps:\s+(\d+)")
 COLUMNS = (
@@ -59,37 +67,74 @@ def percent(over_bound):
 
 def label(case):
     place = f", cores {case['cores']}" if "cores" in case else ""
-    return f"{case['workers']} workers, blocks of {case['block_bytes']} bytes{place}"
+    port = f", {case['kind']}" if case["kind"] in VETH_KINDS else ""
+    return f"{case['workers']} workers, blocks of {case['block_bytes']} bytes{port}{place}"
 
 
 def make_cases():
-    return [{"workers": n, "block_bytes": size} for size in BLOCKS for n in WORKERS]
+    memif = [{"workers": n, "block_bytes": size, "kind": "memif"}
+             for size in BLOCKS for n in WORKERS]  # fmt: skip
+    return memif + [{"workers": n, "block_bytes": BLOCKS[0], "kind": kind}
+                    for kind in VETH_KINDS for n in WORKERS]  # fmt: skip
+
+
+@contextlib.contextmanager
+def place_of(kind):
+    """A context with the words that run a command where its port can be opened: for a veth pair, in
+    a namespace that has both ends."""
+    if kind not in VETH_KINDS:
+        yield []
+        return
+    name = f"gradplane-bench-{os.getpid()}"
+    veth_path.run("ip", "netns", "add", name)
+    inside = ["ip", "netns", "exec", name]
+    try:
+        # Neither end may send a frame of its own.
+        veth_path.run(*inside, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1",
+                      "net.ipv6.conf.default.disable_ipv6=1")  # fmt: skip
+        veth_path.run(*inside, "ip", "link", "add", INTERFACES[0], "type", "veth",
+                      "peer", "name", INTERFACES[1])  # fmt: skip
+        for interface in INTERFACES:
+            veth_path.run(*inside, "ip", "link", "set", interface, "up")
+        yield inside
+    finally:
+        veth_path.run("ip", "netns", "delete", name)
 
 
 def sums(case, tagged, seconds):
     """How much the poll loop of gradplane has received and sent."""
+    is_veth = case["kind"] in VETH_KINDS
     command = [PROGRAM, "--workers", str(case["workers"]), "--seconds", str(seconds)]
-    command += ["--block-bytes", str(case["block_bytes"])]
-    command += ["--round-kib", str(ROUND_KIB[case["block_bytes"]])]
+    command += ["--block-bytes", str(case["block_bytes"]), "--kind", case["kind"]]
+    command += ["--round-kib", str(VETH_ROUND_KIB if is_veth else ROUND_KIB[case["block_bytes"]])]
     command += ["--cores", str(POLL_CORE), str(PEER_CORE)] + ([] if tagged else ["--open"])
-    done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, check=False,
-        timeout=LIMIT_SECONDS,
-    )  # fmt: skip
+    with place_of(case["kind"]) as inside:
+        done = subprocess.run(
+            [*inside, *(str(word) for word in command)], capture_output=True, text=True,
+            check=False, timeout=LIMIT_SECONDS,
+        )  # fmt: skip
     if not done.stdout.strip():
         raise harness.BenchError(f"{PROGRAM.name} failed: {done.stderr.strip()[-500:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def testpmd(name, core, role, folder, frame_bytes, mode):
-    """Starts testpmd at one end of a memif. It ends when its stdin does."""
-    # As large as the buffers of gradplane's ports, so that a frame fits one buffer.
-    buffer_bytes = 2048 if frame_bytes <= 1600 else 9280
+def device(kind, end, folder, buffer_bytes):
+    """The words that give testpmd one end, 0 or 1, of a pair."""
+    if kind == "memif":
+        return (f"net_memif0,role={('server', 'client')[end]},socket={folder}/m,socket-abstract=no,"
+                f"bsize={buffer_bytes},rsize=10")  # fmt: skip
+    # As in device_plan.cc.
+    own = {"af_packet": f",framesz={buffer_bytes},blocksz=4096,framecnt=1024",
+           "af_xdp": ",busy_budget=0"}  # fmt: skip
+    return f"net_{kind}0,iface={INTERFACES[end]}{own[kind]}"
+
+
+def testpmd(name, core, vdev, inside, folder, frame_bytes, buffer_bytes, mode):
+    """Starts testpmd at one end of a pair. It ends when its stdin does."""
     command = [
-        TESTPMD, "--lcores", f"0@{core},1@{core}", "--no-huge", "-m", "512", "--no-pci",
+        *inside, TESTPMD, "--lcores", f"0@{core},1@{core}", "--no-huge", "-m", "512", "--no-pci",
         "--file-prefix", f"gradplane-{os.getpid()}-{name}",
-        f"--vdev=net_memif0,role={role},socket={folder}/m,socket-abstract=no,"
-        f"bsize={buffer_bytes},rsize=10",
+        f"--vdev={vdev}",
         "--", f"--forward-mode={mode}", "--stats-period", "1", "--total-num-mbufs", "8192",
         "--mbuf-size", str(buffer_bytes + 128),
         "--txd", "1024", "--rxd", "1024",
@@ -101,7 +146,7 @@ def testpmd(name, core, role, folder, frame_bytes, mode):
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
 
 
-def end(process):
+def stop(process):
     process.stdin.close()
     try:
         process.wait(10)
@@ -113,16 +158,25 @@ def end(process):
 def receives(case, seconds):
     """How much one testpmd has received from another one."""
     frame_bytes = case["block_bytes"] + OVERHEAD_BYTES
-    with tempfile.TemporaryDirectory(prefix="gradplane-bench-") as folder:
+    # As large as the buffers of gradplane's ports, so that a frame fits one buffer.
+    buffer_bytes = 2048 if frame_bytes <= 1600 else 9280
+    with (
+        place_of(case["kind"]) as inside,
+        tempfile.TemporaryDirectory(prefix="gradplane-bench-") as folder,
+    ):
         processes = []
         try:
-            processes.append(testpmd("rx", POLL_CORE, "server", folder, frame_bytes, "rxonly"))
-            time.sleep(START_SECONDS)
-            processes.append(testpmd("tx", PEER_CORE, "client", folder, frame_bytes, "txonly"))
+            for end, (name, core, mode) in enumerate(ENDS):
+                if end > 0:
+                    time.sleep(START_SECONDS)
+                vdev = device(case["kind"], end, folder, buffer_bytes)
+                processes.append(
+                    testpmd(name, core, vdev, inside, folder, frame_bytes, buffer_bytes, mode)
+                )
             time.sleep(START_SECONDS + seconds + 1)
         finally:
             for process in reversed(processes):
-                end(process)
+                stop(process)
         said = pathlib.Path(folder, "rx.log").read_text(errors="replace")
     rates = [int(rate) for rate in RX_RATE.findall(said) if int(rate) > 0]
     if not rates:

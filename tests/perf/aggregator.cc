@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How fast one core sums: a poll loop runs on one end of a memif, and on another core workers push
-// as fast as it takes their blocks. Prints numbers as JSON, and checks only the sums. Both ends are
-// in one process. `scripts/bench aggregator` runs it beside dpdk-testpmd.
+// How fast one core sums: a poll loop runs on one end of a memif or of a veth pair, and on another
+// core workers push as fast as it takes their blocks. Prints numbers as JSON, and checks only the
+// sums. Both ends are in one process. `scripts/bench aggregator` runs it beside dpdk-testpmd.
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -39,6 +40,14 @@ struct Options {
   double seconds = 3;
   bool count_calls = false;
   std::vector<int> cores = {0, 1};
+  std::string kind = "memif";
+  std::vector<std::string> interfaces = {"gpa0", "gpb0"};  // of a veth pair
+};
+
+const std::map<std::string, port::DeviceKind> kKinds = {
+    {"memif", port::DeviceKind::kMemif},
+    {"af_packet", port::DeviceKind::kAfPacket},
+    {"af_xdp", port::DeviceKind::kAfXdp},
 };
 
 Instant now() {
@@ -57,14 +66,18 @@ void pin(int core) {
   }
 }
 
-std::unique_ptr<port::Port> open_end(const std::string& folder, port::MemifRole role, Ipv4 address,
-                                     std::size_t block_bytes) {
+std::unique_ptr<port::Port> open_end(const Options& options, const std::string& folder,
+                                     port::MemifRole role, Ipv4 address) {
   port::DpdkPortOptions o;
-  o.kind = port::DeviceKind::kMemif;
-  o.memif_socket = folder + "/m";
-  o.memif_role = role;
+  o.kind = kKinds.at(options.kind);
+  if (o.kind == port::DeviceKind::kMemif) {
+    o.memif_socket = folder + "/m";
+    o.memif_role = role;
+    o.mtu = options.block_bytes > kDefaultBlockBytes ? 9000 : 1500;
+  } else {
+    o.interface = options.interfaces[role == port::MemifRole::kServer ? 0 : 1];
+  }
   o.address = address;
-  o.mtu = block_bytes > kDefaultBlockBytes ? 9000 : 1500;
   o.memory_mb = 256;
   auto opened = port::open_dpdk_port(o);
   if (!opened) {
@@ -128,8 +141,8 @@ Rates poll(testing::EngineHost& host, const Options& o) {
 }
 
 bool measure(const Options& o, const std::string& folder) {
-  const auto ours = open_end(folder, port::MemifRole::kServer, kAggregator, o.block_bytes);
-  const auto theirs = open_end(folder, port::MemifRole::kClient, kWorkers, o.block_bytes);
+  const auto ours = open_end(o, folder, port::MemifRole::kServer, kAggregator);
+  const auto theirs = open_end(o, folder, port::MemifRole::kClient, kWorkers);
   std::vector<Ipv4> nodes = {kAggregator};
   for (std::uint16_t n = 1; n <= o.workers; ++n) nodes.push_back({0x0a4e0000U + n});
   std::vector<Ipv4> fan = nodes;
@@ -185,6 +198,11 @@ int main(int argc, char** argv) {
   app.add_flag("--count-calls", o.count_calls,
                "fail if the poll loop allocates, locks or calls the kernel");
   app.add_option("--cores", o.cores, "of the poll loop and of the workers")->expected(2);
+  app.add_option("--kind", o.kind, "of the port: memif, af_packet or af_xdp")
+      ->check(CLI::IsMember(kKinds));
+  app.add_option("--interfaces", o.interfaces,
+                 "the two ends of a veth pair in this network namespace, for af_packet and af_xdp")
+      ->expected(2);
   CLI11_PARSE(app, argc, argv);
   if (o.count_calls && std::thread::hardware_concurrency() < 2) {
     std::printf("SKIP: two processors are needed, one for the poll loop and one for the workers\n");
