@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -42,7 +43,10 @@ class Descriptor {
   int fd_;
 };
 
-std::string remedy(int error_number) {
+std::string remedy(const std::string& path, int error_number) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return "this is a folder; name the socket in it with --socket or GRADPLANE_SOCKET";
   switch (error_number) {
     case ENOENT:
     case ECONNREFUSED:
@@ -68,7 +72,7 @@ Error unreachable(const std::string& path, int error_number) {
   // A socket timeout arrives as EAGAIN, whose text would not tell a person that time ran out.
   const int shown = error_number == EAGAIN ? ETIMEDOUT : error_number;
   return Error{fmt::format("no answer from the daemon on {}: {}; {}", path, std::strerror(shown),
-                           remedy(error_number))};
+                           remedy(path, error_number))};
 }
 
 /// Why the process that listens on the socket is not trusted; empty when it is.
@@ -119,7 +123,7 @@ Result<protocol::DaemonMessage> receive_message(int fd, const std::string& path)
   if (length < 0 && errno == ECONNRESET) length = recv(fd, text.data(), text.size(), 0);
   if (length < 0) return unreachable(path, errno);
   if (length == 0) {
-    return Error{fmt::format("the daemon on {} closed the connection; {}", path, remedy(0))};
+    return Error{fmt::format("the daemon on {} closed the connection; {}", path, remedy(path, 0))};
   }
   text.resize(static_cast<std::size_t>(length));
   auto parsed = protocol::parse_daemon_message(text);

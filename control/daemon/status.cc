@@ -11,6 +11,7 @@
 #include "control/daemon/node_snapshot.h"
 #include "control/daemon/placement.h"
 #include "control/daemon/ports.h"
+#include "control/telemetry/quantity.h"
 #include "dataplane/congestion/controller.h"
 #include "dataplane/hop/counters.h"
 #include "dataplane/job/job.h"
@@ -270,8 +271,9 @@ std::string role_text(const StatusSources& from, Instant now) {
   const std::string who =
       view.term.coordinator == from.config.self ? "coordinates the jobs" : "follows " + name;
   const Instant since = std::max(view.since, from.started);
-  return fmt::format("{} (term {}, for {} s)", who, view.term.number,
-                     (now - since).count_ns() / Duration::seconds(1).count_ns());
+  return fmt::format(
+      "{} (term {}, for {})", who, view.term.number,
+      telemetry::duration_text(static_cast<std::uint64_t>((now - since).count_ns())));
 }
 
 telemetry::CoreStatus core_status(const StatusSources& from, std::size_t index) {

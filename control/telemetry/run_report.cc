@@ -149,8 +149,13 @@ std::string headline(const RunReport& report) {
            "nothing. --verbose tells more";
   }
   if (report.carried()) {
-    return fmt::format("attached: {} of {} reporting processes went through gradplane", attached,
-                       report.processes.size());
+    std::string text = fmt::format("attached: {} of {} reporting processes went through gradplane",
+                                   attached, report.processes.size());
+    std::uint64_t fallen_back = 0;
+    for (const ProcessReport& process : report.processes) fallen_back += process.fallen_back_ops;
+    if (fallen_back > 0)
+      text += fmt::format("; {} fell back to the original", count_text(fallen_back, "collective"));
+    return text;
   }
   if (attached > 0) return "attached, but nothing was carried: no collective was suitable";
   const ReasonCounts passed = all_passed(report);

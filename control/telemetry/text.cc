@@ -283,7 +283,7 @@ class TextWriter {
                  {"REPEATED", Align::kRight},
                  {"LOST", Align::kRight}});
     for (const PeerStatus& peer : peers) {
-      std::string state = name_text(peer.state);
+      std::string state = peer.state == "unknown" ? "not heard yet" : name_text(peer.state);
       if (peer.state == "silent") state += fmt::format(" {}", duration_text(peer.silence_ns));
       table.add({name_text(peer.node), name_text(peer.address), std::move(state),
                  rtt_text(peer.rtt_ns), rtt_text(peer.rtt_min_ns),
