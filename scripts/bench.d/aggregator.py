@@ -2,9 +2,9 @@
 # Copyright (c) 2026 The gradplane authors
 """`aggregator`: how much one core receives from a memif, or from a veth pair, whose other end
 another core keeps full. A poll loop of gradplane sums for eight workers, checks the tag of each
-packet, and sends the results to all workers. For comparison `dpdk-testpmd` in its mode `rxonly` drops frames of
-the same length, which another one sends in its mode `txonly`. That is the bound. An entry's
-median_s is the time of a packet.
+packet, and sends the results to all workers. For comparison `dpdk-testpmd` in its mode `rxonly`
+drops frames of the same length, which another one sends in its mode `txonly`. That is the bound. An
+entry's median_s is the time of a packet.
 
 Contestants run in turn, in each pass. Two cores must be idle otherwise. Samples of cores that are
 near each other and of cores that are not are in separate tables.

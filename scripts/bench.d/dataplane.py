@@ -25,7 +25,8 @@ DESCRIPTION = __doc__
 KIB, MIB = 1024, 1024 * 1024
 SIZES = (4, 4 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 QUICK_SIZES = (4, MIB, 64 * MIB)
-RANKS = (2, 4, 8, 16)
+RANKS = (2, 4, 8, 16, 32)
+MAX_RANKS_OF_DAEMON = 16
 JOBS = (2, 4, 8)
 # Sums of 4 bytes of which one begins in each period of so many milliseconds.
 PERIODS_MS = (1, 10, 100)
@@ -82,6 +83,9 @@ class Contestant:
     settings: tuple = ()
     path: str = "host"
     offloads: bool = True  # whether the kernel's TCP uses segmentation offloads
+
+    def takes(self, ranks):
+        return not self.nodes or ranks <= MAX_RANKS_OF_DAEMON * len(self.nodes)
 
     def settings_of(self, folder, key, name, role):
         return dict(self.settings, folder=folder, key=key, name=name, role=role)
@@ -245,7 +249,7 @@ def run(options):
             for contestant in chosen:
                 place = (ranks, jobs, contestant.path)
                 theirs = [c for c in cases if (c["ranks"], jobs_of(c), path_of(c)) == place]
-                if not theirs:
+                if not theirs or not contestant.takes(ranks):
                     continue
                 port += jobs
                 with paired.Running(contestant, ranks, jobs, port, options.logs) as running:
