@@ -78,6 +78,7 @@ Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
   std::unique_ptr<Device> device(new Device);
   if (Status s = device->probe(options, plan); !s) return s.error();
   device->queue_count_ = options.steering.queue_count;
+  device->is_memif_ = options.kind == DeviceKind::kMemif;
   if (Status s = device->create_pools(plan); !s) return s.error();
   if (Status s = device->configure(options, plan); !s) return s.error();
   if (Status s = device->read_mac(options); !s) return s.error();
@@ -177,7 +178,7 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   const auto queues = static_cast<std::uint16_t>(queue_count_);
   int e = rte_eth_dev_configure(id_, queues, queues, &conf);
   if (e == 0) e = set_up_queues(options);
-  is_client_ = options.kind == DeviceKind::kMemif && options.memif_role == MemifRole::kClient;
+  is_client_ = is_memif_ && options.memif_role == MemifRole::kClient;
   if (e == 0) {
     e = rte_eth_dev_start(id_);
     started_ = e == 0;
@@ -295,8 +296,19 @@ bool Device::push() noexcept {
 }
 
 Device::~Device() {
-  if (started_) (void)rte_eth_dev_stop(id_);
-  if (attached_) (void)rte_eth_dev_close(id_);
+  const auto close = [id = id_, started = started_, attached = attached_] {
+    if (started) (void)rte_eth_dev_stop(id);
+    if (attached) (void)rte_eth_dev_close(id);
+  };
+  // DPDK's memif driver handles its sockets on the interrupt thread. Closed by another thread, a
+  // device may be freed while its handler runs.
+  if (!is_memif_) {
+    close();
+  } else if (!run_on_interrupt_thread(close)) {
+    // Rather than free what that thread may still use.
+    attached_ = false;
+    (void)new std::vector<BufferPools>(std::move(pools_));
+  }
   dma_memory_.reset();  // before the device is gone
   if (attached_ && is_virtual_) (void)rte_eal_hotplug_remove("vdev", name_.c_str());
 }

@@ -108,6 +108,7 @@ class Device {
   MacAddress mac_;
   bool tx_checksum_ = false;
   bool rx_checksum_ = false;
+  bool is_memif_ = false;
   bool is_client_ = false;  // a memif client
   bool was_down_ = false;
   std::vector<int> packet_sockets_;

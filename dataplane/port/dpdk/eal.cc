@@ -3,6 +3,7 @@
 #include "dataplane/port/dpdk/eal.h"
 
 #include <dlfcn.h>
+#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -13,12 +14,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -28,6 +32,9 @@ namespace gradplane::port {
 namespace {
 
 constexpr std::size_t kMaxLogTailBytes = 2048;
+constexpr std::uint64_t kSoonestAlarmUs = 1;
+/// Handlers of drivers are short; one that takes so long hangs.
+constexpr std::chrono::seconds kInterruptThreadWithin{5};
 
 // Holds the end of DPDK's log, which would otherwise go to the terminal. The size is bounded: the
 // oldest bytes are dropped.
@@ -183,14 +190,27 @@ std::string take_eal_log() {
   return log_tail().take();
 }
 
-// DPDK's af_xdp driver loads these libraries; we do not link them. Their print functions have this
-// signature, with an enumeration for the level.
 std::string because(int error) {
   std::string text = rte_strerror(error < 0 ? -error : error);
   const std::string log = take_eal_log();
   return log.empty() ? text : text + "; DPDK logged: " + log;
 }
 
+bool run_on_interrupt_thread(std::function<void()> work) {
+  using Task = std::packaged_task<void()>;
+  auto task = std::make_unique<Task>(std::move(work));
+  const std::future<void> ended = task->get_future();
+  const auto run = [](void* argument) {
+    const std::unique_ptr<Task> mine(static_cast<Task*>(argument));
+    (*mine)();
+  };
+  if (rte_eal_alarm_set(kSoonestAlarmUs, run, task.get()) != 0) return false;
+  (void)task.release();  // the alarm has it
+  return ended.wait_for(kInterruptThreadWithin) == std::future_status::ready;
+}
+
+// DPDK's af_xdp driver loads these libraries; we do not link them. Their print functions have this
+// signature, with an enumeration for the level.
 void capture_bpf_log() {
   using SetPrinter = void* (*)(int (*)(int, const char*, va_list));
   constexpr std::array kPrinters = {std::pair{"libbpf.so.1", "libbpf_set_print"},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "dataplane/base/result.h"
@@ -28,6 +29,11 @@ std::string take_eal_log();
 
 /// What an error number of DPDK means, and what DPDK has logged about it.
 std::string because(int error);
+
+/// Runs `work` on DPDK's interrupt thread, on which drivers handle their own sockets and alarms,
+/// and waits for its end. False if it has not ended within a few seconds; it may then run later, so
+/// it must own what it uses. Control thread.
+bool run_on_interrupt_thread(std::function<void()> work);
 
 /// Directs the output of libbpf and libxdp to DPDK's log, if DPDK has loaded them.
 void capture_bpf_log();
