@@ -151,10 +151,10 @@ std::string headline(const RunReport& report) {
   if (report.carried()) {
     std::string text = fmt::format("attached: {} of {} reporting processes went through gradplane",
                                    attached, report.processes.size());
-    std::uint64_t fallen_back = 0;
-    for (const ProcessReport& process : report.processes) fallen_back += process.fallen_back_ops;
-    if (fallen_back > 0)
-      text += fmt::format("; {} fell back to the original", count_text(fallen_back, "collective"));
+    const auto fell_back =
+        std::count_if(report.processes.begin(), report.processes.end(),
+                      [](const ProcessReport& process) { return process.fallen_back_ops > 0; });
+    if (fell_back > 0) text += fmt::format("; in {} of them some collectives fell back", fell_back);
     return text;
   }
   if (attached > 0) return "attached, but nothing was carried: no collective was suitable";

@@ -131,6 +131,10 @@ class Flow {
     app_limited_until_ = delivered_ + in_flight_;
     has_rested_ = true;
   }
+  /// Whether the flow knows that it has nothing to send.
+  bool is_noted_as_app_limited() const {
+    return has_rested_ && app_limited_until_ == delivered_ + in_flight_;
+  }
   /// The share of the job's iteration that this peer has, from 0 to 1.
   void on_phase(double ratio) { controller_->on_phase({.ratio = ratio}); }
   /// Runs the controller's timers; call it now and then while blocks are in flight.

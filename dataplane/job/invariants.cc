@@ -121,6 +121,8 @@ const char* State::broken_invariant() const {
     const hop::Peer& peer = peers.all()[p];
     const bool has_work = peer.has_queued() || peer.flow.sounding().is_on();
     if (has_work && !peers.to_poll().test(p)) return "a peer with blocks to send is not polled";
+    if (!peers.to_poll().test(p) && !peer.flow.is_noted_as_app_limited())
+      return "a flow does not know that nothing waits for it";
     edges -= peer.edges.size();
     if (!flows_are_right(peer)) return "a flow counts blocks of nobody";
   }

@@ -35,8 +35,9 @@ TESTPMD = "dpdk-testpmd"
 BLOCKS = (1408, 8832)  # fill frames of 1500 and nearly of 9000 bytes
 WORKERS = (8, 2)
 ROUND_KIB = {1408: 64, 8832: 256}
-# The workers repair nothing. So what they have in flight must fit the rings of a packet socket.
-VETH_ROUND_KIB = 16
+# The workers repair nothing. So what they have in flight must fit the rings of a packet socket: by
+# the number of workers, of which each has four rounds in flight.
+VETH_ROUND_KIB = {8: 16, 2: 64}
 VETH_KINDS = ("af_packet", "af_xdp")
 INTERFACES = ("gpa0", "gpb0")
 # Envelope, header, hop feedback and tag; UDP, IPv4 and Ethernet (docs/wire-protocol.md).
@@ -44,6 +45,8 @@ OVERHEAD_BYTES = 56 + 8 + 20 + 14
 SECONDS, QUICK_SECONDS = 3, 1
 PASSES, QUICK_PASSES = 3, 1
 START_SECONDS = 2
+# Workers that wait longer for a packet have lost one.
+LONGEST_PAUSE_SECONDS = 0.5
 LIMIT_SECONDS = 60
 POLL_CORE, PEER_CORE = 0, 1
 # Of testpmd: name, core and mode.
@@ -57,8 +60,13 @@ COLUMNS = (
     ("GB/s in", lambda e: f"{e['received_per_second'] * e['case']['block_bytes'] / 1e9:.2f}"),
     ("ns a packet in", lambda e: f"{e['median_s'] * 1e9:.0f}"),
     ("of testpmd's packets", lambda e: percent(e["over_bound"])),
+    ("turns without work", lambda e: idle_text(e["idle_share"])),
     ("passes", lambda e: str(e["runs"])),
 )
+
+
+def idle_text(share):
+    return "-" if share is None else f"{100 * share:.0f} % of the time"
 
 
 def percent(over_bound):
@@ -69,6 +77,13 @@ def label(case):
     place = f", cores {case['cores']}" if "cores" in case else ""
     port = f", {case['kind']}" if case["kind"] in VETH_KINDS else ""
     return f"{case['workers']} workers, blocks of {case['block_bytes']} bytes{port}{place}"
+
+
+def rounds_of(case):
+    """KiB of a round."""
+    if case["kind"] in VETH_KINDS:
+        return VETH_ROUND_KIB[case["workers"]]
+    return ROUND_KIB[case["block_bytes"]]
 
 
 def make_cases():
@@ -86,36 +101,42 @@ def place_of(kind):
         yield []
         return
     name = f"gradplane-bench-{os.getpid()}"
-    veth_path.run("ip", "netns", "add", name)
     inside = ["ip", "netns", "exec", name]
     try:
-        # Neither end may send a frame of its own.
-        veth_path.run(*inside, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1",
-                      "net.ipv6.conf.default.disable_ipv6=1")  # fmt: skip
+        veth_path.run("ip", "netns", "add", name)
+        # Neither end may send a frame of its own. A kernel without IPv6 has no such setting.
+        subprocess.run([*inside, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"],
+                       check=False, capture_output=True, timeout=LIMIT_SECONDS)  # fmt: skip
         veth_path.run(*inside, "ip", "link", "add", INTERFACES[0], "type", "veth",
                       "peer", "name", INTERFACES[1])  # fmt: skip
         for interface in INTERFACES:
             veth_path.run(*inside, "ip", "link", "set", interface, "up")
         yield inside
+    except subprocess.CalledProcessError as error:
+        raise harness.BenchError(f"{error}: {error.stderr}") from error
     finally:
-        veth_path.run("ip", "netns", "delete", name)
+        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True,
+                       timeout=LIMIT_SECONDS)  # fmt: skip
 
 
 def sums(case, tagged, seconds):
     """How much the poll loop of gradplane has received and sent."""
-    is_veth = case["kind"] in VETH_KINDS
     command = [PROGRAM, "--workers", str(case["workers"]), "--seconds", str(seconds)]
     command += ["--block-bytes", str(case["block_bytes"]), "--kind", case["kind"]]
-    command += ["--round-kib", str(VETH_ROUND_KIB if is_veth else ROUND_KIB[case["block_bytes"]])]
+    command += ["--round-kib", str(rounds_of(case))]
     command += ["--cores", str(POLL_CORE), str(PEER_CORE)] + ([] if tagged else ["--open"])
     with place_of(case["kind"]) as inside:
         done = subprocess.run(
             [*inside, *(str(word) for word in command)], capture_output=True, text=True,
             check=False, timeout=LIMIT_SECONDS,
         )  # fmt: skip
-    if not done.stdout.strip():
-        raise harness.BenchError(f"{PROGRAM.name} failed: {done.stderr.strip()[-500:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    if done.returncode != 0:
+        said = f"{done.stdout} {done.stderr}".strip()[-500:]
+        raise harness.BenchError(f"{PROGRAM.name} failed with {done.returncode}: {said}")
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if answer["longest_pause_s"] > LONGEST_PAUSE_SECONDS:
+        raise harness.BenchError(f"the workers stood still, as after a loss: {answer}")
+    return answer
 
 
 def device(kind, end, folder, buffer_bytes):
@@ -124,7 +145,7 @@ def device(kind, end, folder, buffer_bytes):
         return (f"net_memif0,role={('server', 'client')[end]},socket={folder}/m,socket-abstract=no,"
                 f"bsize={buffer_bytes},rsize=10")  # fmt: skip
     # As in device_plan.cc.
-    own = {"af_packet": f",framesz={buffer_bytes},blocksz=4096,framecnt=1024",
+    own = {"af_packet": f",qdisc_bypass=0,framesz={buffer_bytes},blocksz=4096,framecnt=1024",
            "af_xdp": ",busy_budget=0"}  # fmt: skip
     return f"net_{kind}0,iface={INTERFACES[end]}{own[kind]}"
 
@@ -185,15 +206,22 @@ def receives(case, seconds):
     return {"received_per_second": rate, "sent_per_second": 0, "correct": True}
 
 
+def same_path(case, other):
+    """Whether testpmd does the same in both cases."""
+    return all(case.get(key) == other.get(key) for key in ("kind", "block_bytes", "cores"))
+
+
 def entry_of(name, case, answers, bound):
     """One entry of "cases" of the JSON, from the answers of all passes."""
     rate = statistics.median(a["received_per_second"] for a in answers)
+    idle = [a["idle_share"] for a in answers if "idle_share" in a]
     return {
         "contestant": name, "case": case, "bound_s": bound, "runs": len(answers),
         "correct": all(a["correct"] for a in answers),
         "median_s": 1 / rate, "over_bound": 1 / rate / bound if bound else None,
         "received_per_second": rate,
         "sent_per_second": statistics.median(a["sent_per_second"] for a in answers),
+        "idle_share": statistics.median(idle) if idle else None,
         "samples": answers,
     }  # fmt: skip
 
@@ -235,8 +263,10 @@ def run(options):
                 answers.setdefault((name, label(there)), (there, []))[1].append(one)
     entries = []
     for (name, of_case), (case, found) in answers.items():
-        peer = answers.get(("testpmd", of_case))
-        bound = 1 / statistics.median(a["received_per_second"] for a in peer[1]) if peer else None
+        # What testpmd receives does not depend on the number of workers.
+        peers = [a for (other, _), (at, found_of) in answers.items() for a in found_of
+                 if other == "testpmd" and same_path(at, case)]  # fmt: skip
+        bound = 1 / statistics.median(a["received_per_second"] for a in peers) if peers else None
         entries.append(entry_of(name, case, found, bound))
     if options.json:
         settings = {"quick": options.quick, "repeats": passes, "first_seed": 0}

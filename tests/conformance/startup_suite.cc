@@ -62,6 +62,20 @@ TEST_CASE("start-up: a NIC that fills two rings leaves as many buffers to hold a
   CHECK(left_to_hold(port::DeviceKind::kPci, 2) == left_to_hold(port::DeviceKind::kAfPacket, 1));
 }
 
+TEST_CASE("start-up: a queue has enough buffers when all other threads keep some of its own") {
+  for (const auto kind : {port::DeviceKind::kAfPacket, port::DeviceKind::kPci}) {
+    port::DpdkPortOptions o;
+    o.kind = kind;
+    const unsigned alone = port::plan_device(o, port::kDefaultMtu).rx_buffer_count;
+    o.steering.queue_count = port::kMaxQueues;
+    const port::DevicePlan plan = port::plan_device(o, port::kDefaultMtu);
+    CHECK(plan.rx_buffer_count == alone + (port::kMaxQueues - 1) * port::kMaxCachedBuffers);
+    const std::size_t bytes =
+        port::kMaxQueues * (plan.rx_buffer_count + plan.tx_buffer_count) * plan.buffer_bytes;
+    CHECK(plan.memory_mb > bytes >> 20);
+  }
+}
+
 TEST_CASE("start-up: a name that would be more than a name") {
   CHECK(says(failure(veth_options("gpa0,qpairs=9", Ipv4{0x0a500001})), "not an interface name"));
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -104,7 +105,8 @@ struct Rates {
   double received = 0;  // datagrams a second
   double sent = 0;
   std::uint64_t lost = 0;
-  double idle_share = 0;  // share of the time in turns without work
+  double idle_share = 0;   // share of the time in turns without work
+  Duration longest_pause;  // between two turns with work
   bool without_calls = true;
 };
 
@@ -121,11 +123,15 @@ Rates poll(testing::EngineHost& host, const Options& o) {
   const Instant end = begin + Duration::ns(static_cast<std::int64_t>(o.seconds * 1e9));
   const port::PortCounters before = host.queue().counters();
   Duration idle;
+  Duration longest_pause;
+  Instant worked_at = at;
   if (o.count_calls) testing::count_forbidden_calls();
   while (at < end) {
     const bool worked = host.engine().poll_once(at);
     const Instant next = now();
     if (!worked) idle = idle + (next - at);
+    longest_pause = std::max(longest_pause, next - worked_at);
+    if (worked) worked_at = next;
     at = next;
   }
   const bool made_none = !o.count_calls || testing::no_forbidden_calls();
@@ -137,6 +143,7 @@ Rates poll(testing::EngineHost& host, const Options& o) {
           .sent = static_cast<double>(after.tx_datagrams - before.tx_datagrams) / took,
           .lost = after.drops[full] - before.drops[full],
           .idle_share = idle.to_seconds() / took,
+          .longest_pause = longest_pause,
           .without_calls = made_none && (counted || !o.count_calls)};
 }
 
@@ -179,6 +186,7 @@ bool measure(const Options& o, const std::string& folder) {
                               {"sent_per_second", rates.sent},
                               {"results_without_room", rates.lost},
                               {"idle_share", rates.idle_share},
+                              {"longest_pause_s", rates.longest_pause.to_seconds()},
                               {"rounds", workers.rounds()},
                               {"correct", workers.correct()}};
   std::printf("%s\n", out.dump().c_str());

@@ -136,6 +136,8 @@ TEST_CASE("a socket that nobody serves: which, why, what to do") {
   const auto error = fetch_status("/nonexistent/s").error().message;
   CHECK(holds(error, "/nonexistent/s: No such file or directory"));
   CHECK(holds(error, "gradplaned --config FILE"));
+  const std::string folder = std::filesystem::temp_directory_path();
+  CHECK(holds(fetch_status(folder).error().message, "this is a folder; name the socket in it"));
   const FakeDaemon stream(nullptr, SOCK_STREAM);
   CHECK(holds(error_of(stream), "another program listens there"));
   CHECK(holds(fetch_status("").error().message, "no socket path"));

@@ -46,7 +46,8 @@ TEST_CASE("the page on drops has every reason") {
   check_names<hop::Drop>(packets, hop::drop_name);
   const std::string messages = section("Messages between daemons");
   check_names<session::DatagramDrop>(messages, session::datagram_drop_name);
-  const std::string local = section("Ranks and tools on this host");
+  CHECK(messages.find("`control_queue_full`") != std::string::npos);
+  const std::string local = section("Ranks and tools");
   check_names<server::HangUp>(local, server::hang_up_name);
   check_names<protocol::RejectReason>(local, protocol::reject_reason_name);
   check_names<session::Refusal>(local, session::refusal_name);

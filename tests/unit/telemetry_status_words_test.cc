@@ -43,6 +43,15 @@ TEST_CASE("groups that are only tried do not look used") {
                   "receivers that hear one\n") != std::string::npos);
 }
 
+TEST_CASE("a peer of which nothing has come is not heard yet") {
+  StatusReport report;
+  report.peers.push_back({.node = "w1", .address = "10.77.0.2", .state = "unknown"});
+  report.peers.push_back({.node = "w2", .address = "10.77.0.3", .state = "alive"});
+  const std::string text = to_text(report);
+  CHECK(text.find("w1    10.77.0.2  not heard yet") != std::string::npos);
+  CHECK(text.find("w2    10.77.0.3  alive") != std::string::npos);
+}
+
 TEST_CASE("of ranks of other nodes a status does not say that they are not attached") {
   StatusReport report;
   report.node = "w0";

@@ -18,9 +18,6 @@
 namespace gradplane::port {
 namespace {
 
-// The size of a thread's buffer cache; a few bursts.
-constexpr unsigned kPoolCacheCount = 128;
-
 rte_mempool* create_pool(const char* stem, unsigned buffers, std::size_t bytes, int numa_node) {
   static std::atomic<unsigned> next{0};
   const std::string name = stem + std::to_string(next.fetch_add(1));
@@ -28,15 +25,16 @@ rte_mempool* create_pool(const char* stem, unsigned buffers, std::size_t bytes, 
   rte_mempool* pool =
       rte_pktmbuf_pool_create(name.c_str(), buffers, kPoolCacheCount, 0, room, numa_node);
   if (pool != nullptr || numa_node == SOCKET_ID_ANY) return pool;
-  // Without huge pages DPDK has all its memory on one node.
+  // That node has too few huge pages.
+  (void)take_eal_log();
   return rte_pktmbuf_pool_create(name.c_str(), buffers, kPoolCacheCount, 0, room, SOCKET_ID_ANY);
 }
 
 Error no_memory(const DevicePlan& plan, unsigned buffers, std::size_t bytes) {
   return Error{"port: there is no memory for " + std::to_string(buffers) + " buffers of " +
-               std::to_string(bytes) + " bytes: " + because(rte_errno) + "; give the process " +
-               std::to_string(plan.memory_mb) +
-               " MiB or more for each port, more huge pages, or fewer descriptors"};
+               std::to_string(bytes) + " bytes for a queue: " + because(rte_errno) +
+               "; give the process " + std::to_string(plan.memory_mb) +
+               " MiB or more for each port, more huge pages, or fewer poll cores"};
 }
 
 }  // namespace

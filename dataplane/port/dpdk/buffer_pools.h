@@ -12,6 +12,12 @@ namespace gradplane::port {
 
 struct DevicePlan;
 
+/// The size of a thread's cache of a pool's buffers: a few bursts.
+inline constexpr unsigned kPoolCacheCount = 128;
+/// The most buffers that a thread keeps of a pool before it gives some back. A thread to which
+/// another hands frames over never takes buffers from their pool, so it may keep these for ever.
+inline constexpr unsigned kMaxCachedBuffers = kPoolCacheCount * 3 / 2;
+
 /// The buffers of one queue of a device. Each direction has its own, so that received frames cannot
 /// use up the buffers for sending. No other queue takes any, so poll threads share no pool, except
 /// where one gives back a frame that another has handed over to it.

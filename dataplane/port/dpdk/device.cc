@@ -118,7 +118,7 @@ Status Device::probe(const DpdkPortOptions& options, const DevicePlan& plan) {
 }
 
 Status Device::create_pools(const DevicePlan& plan) {
-  const bool with_segments = may_chain_buffers(plan);
+  const bool with_segments = prepare_chains(plan);
   for (std::size_t q = 0; q < queue_count_; ++q) {
     auto pools = BufferPools::create(id_, plan, with_segments);
     if (!pools) return pools.error();
@@ -127,9 +127,9 @@ Status Device::create_pools(const DevicePlan& plan) {
   return Nothing{};
 }
 
-/// Whether a frame may be a chain of buffers, of which one has lent bytes. For a NIC this also
-/// makes what maps that memory.
-bool Device::may_chain_buffers(const DevicePlan& plan) {
+/// Makes what maps lent memory for a NIC. False if no frame may be a chain of buffers, of which one
+/// has lent bytes.
+bool Device::prepare_chains(const DevicePlan& plan) {
   rte_eth_dev_info info;
   if (plan.segment_buffer_count == 0 || rte_eth_dev_info_get(id_, &info) != 0) return false;
   if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0) return false;
@@ -210,11 +210,19 @@ void Device::fill_rss_table(const Steering& steering, std::uint16_t entries) {
 int Device::set_up_queues(const DpdkPortOptions& options) {
   std::uint16_t rx_count = options.rx_descriptors;
   std::uint16_t tx_count = options.tx_descriptors;
-  const auto node = static_cast<unsigned>(rte_eth_dev_socket_id(id_));
   int e = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count);
+  // The rings lie near the device if that NUMA node has room for them.
+  const auto near = static_cast<unsigned>(rte_eth_dev_socket_id(id_));
+  constexpr auto kAnywhere = static_cast<unsigned>(SOCKET_ID_ANY);
+  const auto set_up = [&](std::uint16_t q, unsigned node) {
+    const int failed = rte_eth_rx_queue_setup(id_, q, rx_count, node, nullptr, pools_[q].rx());
+    return failed != 0 ? failed : rte_eth_tx_queue_setup(id_, q, tx_count, node, nullptr);
+  };
   for (std::uint16_t q = 0; q < queue_count_ && e == 0; ++q) {
-    e = rte_eth_rx_queue_setup(id_, q, rx_count, node, nullptr, pools_[q].rx());
-    if (e == 0) e = rte_eth_tx_queue_setup(id_, q, tx_count, node, nullptr);
+    e = set_up(q, near);
+    if (e == 0 || near == kAnywhere) continue;
+    (void)take_eal_log();
+    e = set_up(q, kAnywhere);
   }
   return e;
 }

@@ -78,7 +78,7 @@ class Device {
   Device() = default;
   Status probe(const DpdkPortOptions& options, const DevicePlan& plan);
   Status create_pools(const DevicePlan& plan);
-  bool may_chain_buffers(const DevicePlan& plan);
+  bool prepare_chains(const DevicePlan& plan);
   Status configure(const DpdkPortOptions& options, const DevicePlan& plan);
   Status read_mac(const DpdkPortOptions& options);
   int set_up_queues(const DpdkPortOptions& options);

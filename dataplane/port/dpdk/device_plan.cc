@@ -21,6 +21,9 @@ constexpr unsigned kXdpRingCount = 2 * 2048;
 constexpr unsigned kHeldCount = 1024;
 // A buffer's own header and headroom, rounded up.
 constexpr std::size_t kBufferOverheadBytes = 512;
+// A pool itself: mostly a cache for each of the threads that DPDK can have.
+constexpr std::size_t kPoolBytes = std::size_t{1100} * 1024;
+constexpr std::size_t kPoolsOfQueue = 3;
 constexpr std::size_t kDriverMemoryMb = 48;
 // If our buffers are not longer than the ring's, memif of DPDK 24.11 puts each segment of a frame
 // into its own ring buffer, and the other end gets the frame in pieces. If they are longer, it
@@ -90,6 +93,7 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
       break;
   }
   const auto queues = static_cast<unsigned>(o.steering.queue_count);
+  plan.rx_buffer_count += (queues - 1) * kMaxCachedBuffers;
   if (o.zero_copy && takes_segments(o.kind)) plan.segment_buffer_count = 2 * plan.tx_buffer_count;
   plan.reads_late = o.kind == DeviceKind::kPci;
   // A frame with lent bytes takes two. The frames of all queues count as one number.
@@ -97,7 +101,8 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
     plan.segment_buffer_count = std::min(plan.segment_buffer_count, 2 * kMaxLateFrames / queues);
   const std::size_t pool_bytes = (std::size_t{plan.rx_buffer_count} + plan.tx_buffer_count) *
                                      (plan.buffer_bytes + kBufferOverheadBytes) +
-                                 plan.segment_buffer_count * kBufferOverheadBytes;
+                                 plan.segment_buffer_count * kBufferOverheadBytes +
+                                 kPoolsOfQueue * kPoolBytes;
   plan.memory_mb = kDriverMemoryMb + queues * pool_bytes / (1024 * 1024);
   return plan;
 }
