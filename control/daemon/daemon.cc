@@ -224,7 +224,11 @@ Status Daemon::start_loop(std::size_t index) {
 }
 
 Daemon::~Daemon() {
-  if (groups_ && !cores_.empty() && cores_[0]->poll) groups_->leave_all();
+  if (groups_ && !cores_.empty() && cores_[0]->poll) {
+    groups_->leave_all();
+    session_->say_goodbye(clock_now());
+    run_actions();
+  }
   // The poll loops end first, because they use everything else.
   for (const auto& core : cores_) {
     if (core->poll) core->poll->stop();
@@ -313,18 +317,6 @@ void Daemon::run_actions() {
     session_->tick(clock_now());
     run_actions();
   });
-}
-
-void Daemon::act(const session::SendDatagram& action) {
-  api::Command send;
-  send.kind = api::Command::Kind::kSendControl;
-  send.control.node = action.node;
-  if (action.node >= config_.cluster.nodes.size() || action.bytes.size() > kMaxControlBytes) return;
-  send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
-  std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
-  // Datagrams leave room for commands about jobs. The session sends again what is lost here.
-  api::CommandQueue& commands = cores_[0]->commands;
-  if (commands.room() <= 2 * kMaxJobs || !commands.push(send)) ++datagrams_lost_;
 }
 
 void Daemon::act(const session::InstallJob& action) {

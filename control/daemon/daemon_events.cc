@@ -25,6 +25,18 @@ constexpr Duration kKeyWarningPause = Duration::seconds(60);
 
 }  // namespace
 
+void Daemon::act(const session::SendDatagram& action) {
+  api::Command send;
+  send.kind = api::Command::Kind::kSendControl;
+  send.control.node = action.node;
+  if (action.node >= config_.cluster.nodes.size() || action.bytes.size() > kMaxControlBytes) return;
+  send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
+  std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
+  // Datagrams leave room for commands about jobs. The session sends again what is lost here.
+  api::CommandQueue& commands = cores_[0]->commands;
+  if (commands.room() <= 2 * kMaxJobs || !commands.push(send)) ++datagrams_lost_;
+}
+
 void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& peer) {
   peers_[connection] = peer;
 }

@@ -38,7 +38,8 @@ inline constexpr std::uint8_t kHasFrame = 1;    // sequence and body are set
 inline constexpr std::uint8_t kFirstFrame = 2;  // of a message
 inline constexpr std::uint8_t kLastFrame = 4;   // of a message
 inline constexpr std::uint8_t kWantsReply = 8;  // a ping
-inline constexpr std::uint8_t kAllFlags = 15;
+inline constexpr std::uint8_t kGoodbye = 16;    // the sender ends, and with it the conversation
+inline constexpr std::uint8_t kAllFlags = 31;
 
 struct Datagram {
   std::uint8_t flags = 0;

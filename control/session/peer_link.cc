@@ -54,6 +54,11 @@ DatagramDrop PeerLink::receive(const Datagram& datagram, Instant now) {
     emit(kWantsReply, datagram.timestamp, 0, {}, datagram.source_incarnation, now);
     return DatagramDrop::kUnproven;
   }
+  if ((datagram.flags & kGoodbye) != 0) {
+    lose("was stopped", now);
+    silence_reported_ = true;  // that it then is silent is no news
+    return DatagramDrop::kCount;
+  }
   note_alive(datagram, now);
   outgoing_.on_ack(datagram.acknowledged, datagram.selective);
 
@@ -117,6 +122,10 @@ void PeerLink::set_watched(bool watched, Instant now) {
   if (watched && connected()) next_ping_ = std::min(next_ping_, now + config_.heartbeat);
   if (watched && !connected()) next_ping_ = std::min(next_ping_, now);
   ping_when_due(now);
+}
+
+void PeerLink::say_goodbye(Instant now) {
+  if (connected()) emit(kGoodbye, 0, 0, {}, peer_incarnation_, now);
 }
 
 void PeerLink::begin_contact(Instant now) {

@@ -65,6 +65,8 @@ class PeerLink {
 
   /// While watched, the peer gets heartbeats, and its silence is reported.
   void set_watched(bool watched, Instant now);
+  /// Tells the peer that this daemon ends. A peer that does not hear it notices the silence.
+  void say_goodbye(Instant now);
   /// Ends the conversation without a report here. The peer will notice.
   void reset(Instant now);
 

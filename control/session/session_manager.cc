@@ -150,6 +150,11 @@ PeerLink& SessionManager::touch(api::NodeId node, Instant now) {
   return links_.try_emplace(node, link, now).first->second;
 }
 
+void SessionManager::say_goodbye(Instant now) {
+  for (auto& [node, link] : links_) touch(node, now).say_goodbye(now);
+  deliver(now);
+}
+
 void SessionManager::deliver(Instant now) {
   // Reports lead to letters, and a letter may lose a link whose queue is full, which leads to a
   // report. Each turn ends a job or empties a queue, so the loop ends.

@@ -85,6 +85,8 @@ class SessionManager {
   /// `table` are ignored. Each id comes once. The table goes to the coordinator if the rank is the
   /// first of its job.
   void describe_bucket(RankHandle handle, const api::BucketBounds& table, Instant now);
+  /// This daemon ends: tells all peers, so that they need not wait for its silence.
+  void say_goodbye(Instant now);
   void tick(Instant now);
 
   std::optional<Action> next_action();

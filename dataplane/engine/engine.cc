@@ -25,6 +25,8 @@ constexpr std::uint64_t kHousekeepingTurns = 32;
 static_assert((kHousekeepingTurns & (kHousekeepingTurns - 1)) == 0);
 constexpr Duration kBeatInterval = Duration::ms(50);
 constexpr std::size_t kControlQueueEntries = 128;
+static_assert(kControlQueueEntries <= kTransmitBurstsPerTurn * port::kMaxBurst,
+              "finish() sends all control datagrams");
 
 /// Only the engine of queue 0 grants for its node.
 job::Node::Link link_of(const EngineOptions& options, const port::PortQueue& queue) {
@@ -88,6 +90,8 @@ bool Engine::poll_once(Instant now) {
 }
 
 void Engine::finish(Instant now) {
+  (void)housekeep(now);
+  (void)transmit(now);  // the session's last words
   for (std::size_t n = 0; n < port::kTicksToTellAll; ++n) queue_.tick(now);
 }
 

@@ -33,8 +33,8 @@ class Engine {
 
   /// Runs one turn of the poll loop. True if there was work.
   bool poll_once(Instant now);
-  /// Called after the last turn. Sends at once what the port would send in later turns: that it has
-  /// left its groups.
+  /// Called after the last turn. Sends the control datagrams that are still to go, and at once what
+  /// the port would send in later turns: that it has left its groups.
   void finish(Instant now);
 
   /// The time at which poll_once() must run again if neither a packet nor a submission comes

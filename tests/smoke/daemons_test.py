@@ -169,6 +169,17 @@ def a_dead_daemon_is_named_and_may_come_back():
         c.run_ranks(WORKERS, "--rounds", 10, "--elements", 5000)
 
 
+def a_daemon_that_is_stopped_says_so():
+    with lab() as made, Cluster(made, "star") as c:
+        ranks = run_until_open(c, WORKERS)
+        expect(terminate(c.daemons["w2"]) == 0, "the daemon ends in order")
+        for r in (0, 2):
+            text = ranks[r].communicate(timeout=30)[0]
+            expect("node w2 was stopped" in text, f"the others hear it from w2: {text}")
+        expect("w2 has been silent" not in c.log("agg"), f"nobody waited for it: {c.log('agg')}")
+        ranks[1].wait(timeout=30)
+
+
 def another_key_is_named():
     with lab(["agg", "w1"]) as made, Cluster(made) as c:
         terminate(c.daemons["w1"])
@@ -280,6 +291,7 @@ if __name__ == "__main__":
                 flows_are_shown,
                 a_dead_rank_is_named,
                 a_dead_daemon_is_named_and_may_come_back,
+                a_daemon_that_is_stopped_says_so,
                 another_key_is_named,
                 a_path_that_carries_no_blocks_ends_the_job,
                 unlike_rounds_are_told,

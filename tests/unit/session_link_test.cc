@@ -221,6 +221,25 @@ TEST_CASE("silence of a watched peer is reported once, and its return too") {
   CHECK(pair.heard_by_b.lost[0].find("restarted") != std::string::npos);
 }
 
+TEST_CASE(
+    "a peer that says goodbye is lost at once, and neither its silence nor a replay is news") {
+  WatchedPair pair;
+  pair.b_deaf = true;  // from now on nobody is there
+  pair.b->say_goodbye(pair.now);
+  pair.tapped = true;
+  pair.exchange();
+  CHECK(pair.heard_by_a.lost == std::vector<std::string>{"was stopped"});
+  pair.run(Duration::seconds(30));
+  pair.b_deaf = false;
+  pair.restart_b(33);
+  pair.run(Duration::seconds(1));
+  REQUIRE(pair.heard_by_a.connected == 2);
+  pair.replay();
+  pair.run(Duration::seconds(1));
+  CHECK(pair.heard_by_a.connected == 2);
+  CHECK(pair.heard_by_a.lost.size() == 1);
+}
+
 TEST_CASE("nobody is suspected for a pause of our own") {
   WatchedPair pair;
   pair.now = pair.now + Duration::seconds(10);
