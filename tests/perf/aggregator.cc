@@ -6,12 +6,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -219,9 +217,7 @@ int main(int argc, char** argv) {
   char folder[] = "/tmp/gradplane-aggregator-XXXXXX";
   if (mkdtemp(folder) == nullptr) return 1;
   const bool good = measure(o, folder);
-  std::fflush(nullptr);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
-  // Without destructors, because DPDK's interrupt thread may still use the devices.
-  _exit(good ? 0 : 1);
+  return good ? 0 : 1;
 }
