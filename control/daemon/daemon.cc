@@ -225,9 +225,9 @@ Status Daemon::start_loop(std::size_t index) {
 
 Daemon::~Daemon() {
   if (groups_ && !cores_.empty() && cores_[0]->poll) {
-    groups_->leave_all();
     session_->say_goodbye(clock_now());
     run_actions();
+    groups_->leave_all();
   }
   // The poll loops end first, because they use everything else.
   for (const auto& core : cores_) {

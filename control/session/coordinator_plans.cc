@@ -259,8 +259,14 @@ std::set<api::NodeId> Coordinator::nodes_of(const Job& job) {
 void Coordinator::lose_node(Jobs::iterator found, api::NodeId node, const std::string& reason) {
   Job& job = found->second;
   if (!nodes_of(job).contains(node)) return;
-  const bool has_part = std::any_of(job.members.begin(), job.members.end(),
-                                    [node](const api::Member& m) { return m.node == node; });
+  const auto member = std::find_if(job.members.begin(), job.members.end(),
+                                   [node](const api::Member& m) { return m.node == node; });
+  const bool has_part = member != job.members.end();
+  const bool has_left = has_part && !member->ranks.empty() &&
+                        std::all_of(member->ranks.begin(), member->ranks.end(),
+                                    [&job](std::uint16_t rank) { return job.left.contains(rank); });
+  // Its ranks are done, and the others have until all_left_by to leave, too.
+  if (has_left) return;
   const bool only_to_come = job.change && !job.change->begins_job() && !has_part;
   // A lost node without a part in the plan in force ends only the plan that would bring it.
   if (only_to_come && !job.change->committed())

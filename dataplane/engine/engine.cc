@@ -26,7 +26,9 @@ static_assert((kHousekeepingTurns & (kHousekeepingTurns - 1)) == 0);
 constexpr Duration kBeatInterval = Duration::ms(50);
 constexpr std::size_t kControlQueueEntries = 128;
 static_assert(kControlQueueEntries <= kTransmitBurstsPerTurn * port::kMaxBurst,
-              "finish() sends all control datagrams");
+              "a turn sends all control datagrams that wait");
+/// Turns after the last one, so that all commands of the control thread are obeyed.
+constexpr std::size_t kLastTurns = api::kQueueEntries / kControlQueueEntries + 1;
 
 /// Only the engine of queue 0 grants for its node.
 job::Node::Link link_of(const EngineOptions& options, const port::PortQueue& queue) {
@@ -90,8 +92,11 @@ bool Engine::poll_once(Instant now) {
 }
 
 void Engine::finish(Instant now) {
-  (void)housekeep(now);
-  (void)transmit(now);  // the session's last words
+  // The session's last words. A full queue of datagrams holds commands back, so it takes turns.
+  for (std::size_t n = 0; n < kLastTurns; ++n) {
+    (void)housekeep(now);
+    (void)transmit(now);
+  }
   for (std::size_t n = 0; n < port::kTicksToTellAll; ++n) queue_.tick(now);
 }
 

@@ -205,6 +205,22 @@ TEST_CASE("a rank that leaves while others stay gives them a grace, then ends th
   if (!another_leaves) CHECK(cluster.ranks[handles[2]].state == State::kFailed);
 }
 
+TEST_CASE("a node that is stopped after its ranks have left fails nobody who leaves in time") {
+  Cluster cluster(1, 3, 0, sharded_planner());
+  const std::vector<RankHandle> handles = ready_job(cluster, 3);
+  cluster.detach(handles[2], true);
+  cluster.run(Duration::ms(20));
+  cluster.hosts[2].manager->say_goodbye(cluster.now);
+  cluster.run(Duration::ms(300));  // with the next heartbeat the goodbye goes
+  cluster.crash(2);
+  cluster.run(Duration::ms(500));
+  CHECK(cluster.ranks[handles[0]].state == State::kReady);
+  for (const int r : {0, 1}) cluster.detach(handles[static_cast<std::size_t>(r)], true);
+  cluster.run(Duration::seconds(1));
+  for (const int host : {0, 1})
+    CHECK(cluster.hosts[static_cast<std::size_t>(host)].manager->failures().empty());
+}
+
 TEST_CASE("a member that is lost ends the job by name on the others") {
   Cluster cluster(1, 3, 0, sharded_planner());
   const std::vector<RankHandle> handles = ready_job(cluster, 3);

@@ -76,9 +76,9 @@ Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
                                              const DevicePlan& plan) {
   (void)take_eal_log();
   std::unique_ptr<Device> device(new Device);
+  device->is_memif_ = options.kind == DeviceKind::kMemif;
   if (Status s = device->probe(options, plan); !s) return s.error();
   device->queue_count_ = options.steering.queue_count;
-  device->is_memif_ = options.kind == DeviceKind::kMemif;
   if (Status s = device->create_pools(plan); !s) return s.error();
   if (Status s = device->configure(options, plan); !s) return s.error();
   if (Status s = device->read_mac(options); !s) return s.error();
