@@ -50,7 +50,8 @@ struct LinkReport {
 ///
 /// A side that restarts, or gives the other up after silence, takes a new incarnation. The other
 /// side sees the new incarnation and reports `lost`, too. So either both sides go on, or both know
-/// that the conversation has ended.
+/// that the conversation has ended. A side that ends may say goodbye; the other one then reports
+/// `lost` at once.
 class PeerLink {
  public:
   PeerLink(const LinkConfig& config, Instant now);

@@ -79,8 +79,7 @@ def label(case):
     return f"{case['workers']} workers, blocks of {case['block_bytes']} bytes{port}{place}"
 
 
-def rounds_of(case):
-    """KiB of a round."""
+def round_kib_of(case):
     if case["kind"] in VETH_KINDS:
         return VETH_ROUND_KIB[case["workers"]]
     return ROUND_KIB[case["block_bytes"]]
@@ -123,7 +122,7 @@ def sums(case, tagged, seconds):
     """How much the poll loop of gradplane has received and sent."""
     command = [PROGRAM, "--workers", str(case["workers"]), "--seconds", str(seconds)]
     command += ["--block-bytes", str(case["block_bytes"]), "--kind", case["kind"]]
-    command += ["--round-kib", str(rounds_of(case))]
+    command += ["--round-kib", str(round_kib_of(case))]
     command += ["--cores", str(POLL_CORE), str(PEER_CORE)] + ([] if tagged else ["--open"])
     with place_of(case["kind"]) as inside:
         done = subprocess.run(
