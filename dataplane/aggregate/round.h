@@ -19,10 +19,10 @@ struct Round {
   Geometry geometry;
   const Partition* partition = nullptr;  // of the round's plan
   std::uint16_t whole_ranks = 0;         // contributions to a block that lacks nobody
-  std::uint32_t submitted = 0;           // bit per local rank
-  std::uint32_t results_awaited = 0;     // blocks whose result is not here
-  std::uint32_t results_unacked = 0;     // result edges whose peer lacks some result
-  std::uint32_t partial_blocks = 0;      // blocks whose result lacks some rank's contribution
+  LocalRankBits submitted = 0;
+  std::uint32_t results_awaited = 0;  // blocks whose result is not here
+  std::uint32_t results_unacked = 0;  // result edges whose peer lacks some result
+  std::uint32_t partial_blocks = 0;   // blocks whose result lacks some rank's contribution
   std::uint16_t min_contributors = 0;
   bool streamed = false;    // an exchange under bounded staleness; see job::Streams
   bool delivering = false;  // an exchange: every result is being copied to local ranks
@@ -49,7 +49,6 @@ struct Round {
     return all_receive(geometry.operation) || partition->rank_of(geometry, block) == rank;
   }
 };
-static_assert(kMaxLocalRanks <= 32, "one bit per local rank in Round::submitted");
 
 /// Whether round `a` comes before round `b`. Round numbers wrap around 2^32.
 inline bool is_older(std::uint32_t a, std::uint32_t b) {

@@ -53,9 +53,9 @@ struct JobSnapshot {
   std::uint32_t epoch = 0;       // epoch of its first plan here, which identifies the job
   std::uint32_t plan_epoch = 0;  // epoch of the plan in force
   TrafficSnapshot traffic;
-  std::uint32_t open_rounds = 0;    // rounds whose result is not complete here
-  std::uint32_t oldest_round = 0;   // the oldest of these
-  std::uint32_t local_missing = 0;  // bit per local rank that has not submitted the oldest round
+  std::uint32_t open_rounds = 0;        // rounds whose result is not complete here
+  std::uint32_t oldest_round = 0;       // the oldest of these
+  LocalRankBits local_missing = 0;      // ranks that have not submitted the oldest round
   std::uint32_t silent_node_count = 0;  // children that have sent nothing for the oldest round
   std::array<std::uint16_t, kSnapshotPeers> silent_nodes{};
   GroupHearing groups;

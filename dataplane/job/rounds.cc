@@ -85,7 +85,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
   if (!fitting) return SubmitResult::kRejected;
   const Geometry& geometry = *fitting;
   Round& round = state_.slot_of(id);
-  const std::uint32_t bit = std::uint32_t{1} << local_rank;
+  const LocalRankBits bit = LocalRankBits{1} << local_rank;
   if (round.id != id) {
     return is_older(round.id, id) ? SubmitResult::kBusy : SubmitResult::kRejected;
   }
@@ -367,7 +367,7 @@ Waiting Rounds::waiting() const {
   if (oldest == nullptr) return w;
   w.any = true;
   w.round = oldest->id;
-  const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << state_.ranks.size()) - 1);
+  const LocalRankBits all = all_local_ranks(state_.ranks.size());
   w.local_missing = all & ~oldest->submitted;
   const auto name = [&w](std::uint16_t node) {
     const auto named = std::min<std::size_t>(w.silent_count, Waiting::kMaxSilentNamed);

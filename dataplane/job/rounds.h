@@ -21,7 +21,7 @@ struct Waiting {
   bool any = false;
   std::uint32_t round = 0;
   std::uint32_t open_rounds = 0;
-  std::uint32_t local_missing = 0;  // bit per local rank that has not submitted
+  LocalRankBits local_missing = 0;  // ranks that have not submitted
   /// Children that have sent nothing of the round. In an exchange, also those that have not acked
   /// everything.
   std::uint32_t silent_count = 0;

@@ -14,8 +14,14 @@ inline constexpr std::size_t kMaxNodes = 1024;
 inline constexpr std::size_t kMaxJobs = 16;
 /// The most ranks of a job.
 inline constexpr std::size_t kMaxRanks = 1024;
-/// The most ranks of a job on one node.
-inline constexpr std::size_t kMaxLocalRanks = 16;
+/// The most ranks of a job on one node: one for each core of a large host.
+inline constexpr std::size_t kMaxLocalRanks = 64;
+/// Some of a node's ranks of a job, a bit for each.
+using LocalRankBits = std::uint64_t;
+/// The bits of all ranks of a node that has `count` of them.
+constexpr LocalRankBits all_local_ranks(std::size_t count) {
+  return count == 0 ? 0 : ~LocalRankBits{0} >> (kMaxLocalRanks - count);
+}
 /// The most trees of a plan.
 inline constexpr std::size_t kMaxTrees = 64;
 /// The most plans of a job that a node holds at a time: that of its older rounds, and either that
@@ -82,6 +88,8 @@ constexpr std::size_t max_block_bytes(std::size_t mtu_payload_bytes, std::size_t
   return aligned < kMaxBlockBytes ? aligned : kMaxBlockBytes;
 }
 
+static_assert(kMaxLocalRanks == 8 * sizeof(LocalRankBits));
+static_assert(kMaxLocalRanks <= kMaxRanks);
 static_assert(kMaxBlockBytes % kBlockAlignBytes == 0);
 static_assert(kDefaultBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMinBlockBytes % kBlockAlignBytes == 0);

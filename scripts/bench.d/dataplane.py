@@ -25,8 +25,8 @@ DESCRIPTION = __doc__
 KIB, MIB = 1024, 1024 * 1024
 SIZES = (4, 4 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 QUICK_SIZES = (4, MIB, 64 * MIB)
-RANKS = (2, 4, 8, 16, 32)
-MAX_RANKS_OF_DAEMON = 16  # kMaxLocalRanks
+RANKS = (2, 4, 8, 16, 32, 64)
+MAX_RANKS_OF_DAEMON = 64  # kMaxLocalRanks
 JOBS = (2, 4, 8)
 # Sums of 4 bytes of which one begins in each period of so many milliseconds.
 PERIODS_MS = (1, 10, 100)

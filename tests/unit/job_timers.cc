@@ -181,6 +181,29 @@ TEST_CASE("nothing in flight means nothing to wait for") {
   CHECK(node.node().next_deadline(kStart) <= kStart + Duration::ms(1));
 }
 
+TEST_CASE("a node sums as many ranks of its own as it may have, and names those that are missing") {
+  job::JobConfig config = leaf();
+  config.self = 0;
+  config.world_size = kMaxLocalRanks;
+  config.hosts = {{.node = 0, .ranks = kMaxLocalRanks}};
+  config.peers.clear();
+  config.trees = {{.member = true, .parent = hop::kNoPeer, .children = {}, .share = {0, 1}}};
+  config.local_ranks.clear();
+  for (std::uint16_t rank = 0; rank < kMaxLocalRanks; ++rank)
+    config.local_ranks.push_back({.arena = nullptr, .rank = rank});
+  CoreNode node(std::move(config));
+  LocalRankBits missing = ~LocalRankBits{0};
+  for (std::size_t rank = 0; rank < kMaxLocalRanks; ++rank) {
+    REQUIRE(node.submit(rank, 0, kElements) == job::SubmitResult::kAccepted);
+    missing &= missing - 1;
+    (void)node.drain(kStart);
+    CHECK(node.job().waiting().local_missing == missing);
+  }
+  CHECK(node.events().size() == kMaxLocalRanks);
+  CHECK(node.holds_sum(0, 0, kElements));
+  CHECK(node.holds_sum(kMaxLocalRanks - 1, 0, kElements));
+}
+
 TEST_CASE("what waits is named: the round, the rank, the child") {
   TableNode stage;
   job::Waiting waiting = stage.core().job().waiting();

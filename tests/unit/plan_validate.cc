@@ -74,7 +74,7 @@ TEST_CASE("what is wrong with a plan is said by name") {
        },
        "node 1 hosts rank 1024; the last one is 1023"},
       {[](auto& p) { p.members[2].ranks.resize(kMaxLocalRanks + 1); },
-       "node 1 hosts 17 ranks; a node may host 16"},
+       "node 1 hosts 65 ranks; a node may host 64"},
       {[](auto& p) {
          p.members[2].ranks.clear();
          p.members[3].ranks.clear();

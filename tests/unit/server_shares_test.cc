@@ -65,7 +65,7 @@ TEST_CASE("a user who takes all connections that he gets leaves some for the nex
   Bench bench(for_both());
   bench.folder.open_to_all();
   const std::string path = bench.folder.socket();
-  constexpr std::size_t kWished = 400;
+  constexpr std::size_t kWished = kMaxConnectionsOfUser + 64;
   constexpr std::size_t kFirst = kMaxConnectionsOfUser;
   constexpr std::size_t kSecond = (kMaxConnectionsOfUsers - kFirst) / 2;
   static_assert(kWished > kFirst && kSecond > 0);

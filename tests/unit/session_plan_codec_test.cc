@@ -68,6 +68,18 @@ TEST_CASE("plans come through unchanged, the largest of stars included") {
   }
 }
 
+TEST_CASE("a member with as many ranks as a node may have comes through") {
+  api::Plan plan = stars(2, 1);
+  plan.members[1].ranks.clear();
+  for (std::uint16_t rank = 1; rank <= kMaxLocalRanks; ++rank)
+    plan.members[1].ranks.push_back(rank);
+  const auto bytes = encode_plan(plan);
+  REQUIRE(bytes.ok());
+  const auto back = decode_plan(bytes.value());
+  REQUIRE(back.ok());
+  CHECK(same(plan, back.value()));
+}
+
 TEST_CASE("auxiliary routes come through") {
   api::Plan plan = stars(4, 1);
   const std::size_t without = encode_plan(plan).value().size();

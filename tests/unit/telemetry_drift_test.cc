@@ -47,9 +47,9 @@ TEST_CASE("drifts survive JSON, the largest too, and no node has more than it ha
     CHECK(read.relative == drift.relative);
   }
   std::string many = "{}";
-  for (int i = 0; i < 16; ++i) many += ",{}";
+  for (std::size_t i = 0; i < kMaxLocalRanks; ++i) many += ",{}";
   CHECK(from_json(R"({"jobs": [{"drifts": [)" + many + "]}]}").error().message ==
-        "jobs[0].drifts: a list of at most 16 entries is accepted");
+        "jobs[0].drifts: a list of at most 64 entries is accepted");
 }
 
 TEST_CASE("a person sees selections and drifts, and nothing of them where training is exact") {
