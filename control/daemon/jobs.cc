@@ -133,14 +133,18 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
 void JobTable::remove(std::uint32_t id, std::uint32_t first_epoch) {
   if (InstalledJob* job = find(id, first_epoch)) {
     job->state = InstalledJob::State::kUnwanted;
-    // Orders about its plans are dropped: the plans come back with the job.
-    std::erase_if(plan_orders_, [this, job](const PlanOrder& order) {
-      if (owner_of(order.command.job) != job) return false;
-      if (order.command.plan != nullptr) order.command.job->destroy_plan(order.command.plan);
-      return true;
-    });
+    drop_plan_orders(*job);
   }
   ask_back();
+}
+
+/// Drops the orders about plans of a job that ends. Its plans come back with the job.
+void JobTable::drop_plan_orders(const InstalledJob& job) {
+  std::erase_if(plan_orders_, [this, &job](const PlanOrder& order) {
+    if (owner_of(order.command.job) != &job) return false;
+    if (order.command.plan != nullptr) order.command.job->destroy_plan(order.command.plan);
+    return true;
+  });
 }
 
 const InstalledJob* JobTable::find_running(std::uint32_t id, std::uint32_t first_epoch) const {
@@ -254,6 +258,7 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
     if (at->state == InstalledJob::State::kRunning) remove(at->id, at->first_epoch);
     return;
   }
+  drop_plan_orders(*at);  // there are some if the poll loop has refused the job
   for (const JobPart& part : at->parts) add_part(counters, part.runtime->job().counters());
   // A node may leave a job and join it again, but each job stands in the list once.
   std::erase_if(ended_, [&](const EndedJob& ended) { return ended.id == at->id; });

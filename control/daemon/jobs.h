@@ -144,6 +144,7 @@ class JobTable {
 
   InstalledJob* find(std::uint32_t id, std::uint32_t first_epoch);
   InstalledJob* owner_of(const engine::JobRuntime* runtime);
+  void drop_plan_orders(const InstalledJob& job);
   Result<std::vector<JobPart>> make_parts(
       const session::InstallJob& order, const std::vector<std::uint16_t>& numbers,
       const std::vector<std::shared_ptr<engine::RankChannel>>& channels) const;

@@ -84,9 +84,12 @@ void JobTable::end_older_plan(const session::EndOlderPlan& order) {
 }
 
 std::optional<api::Event> JobTable::take_plan_event(const api::Event& event) {
-  if (event.plan != nullptr) event.job->destroy_plan(event.plan);
   InstalledJob* const job = owner_of(event.job);
-  if (job == nullptr) return std::nullopt;
+  if (job == nullptr) {  // event.job is gone, and a plan that the poll loop did not take is left
+    const std::unique_ptr<job::Plan> left(event.plan);
+    return std::nullopt;
+  }
+  if (event.plan != nullptr) event.job->destroy_plan(event.plan);
   const auto told = job->answers.take(event);
   if (!told) return std::nullopt;
   if (told->kind != api::Event::Kind::kPlanPrepared) on_plan_returned(*job, told->epoch);

@@ -12,8 +12,9 @@
 namespace gradplane::daemon {
 
 /// How long the poll loop sleeps when it finds nothing to do. A doorbell ends a nap, but a packet
-/// does not. So a nap lasts a sixteenth of the time since the last work: whatever the interval
-/// between packets, a packet waits for at most a sixteenth of it. Pure.
+/// does not. So a nap lasts a sixteenth of the time since the last work. Whatever the interval
+/// between packets, a packet waits for at most a sixteenth of it, or for the first nap if that is
+/// longer. Pure.
 class NapPolicy {
  public:
   /// Shorter naps cost more processor than they save time.

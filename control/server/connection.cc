@@ -112,7 +112,7 @@ Connection::Write Connection::transmit(const std::string& text, std::span<const 
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return Write::kDone;
   if (would_block()) return Write::kBlocked;
-  return errno == EMSGSIZE ? Write::kOverflow : Write::kClosed;
+  return errno == EPIPE || errno == ECONNRESET ? Write::kClosed : Write::kOverflow;
 }
 
 bool Connection::take_token(Instant now) {

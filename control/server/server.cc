@@ -200,7 +200,9 @@ void Server::on_event(ConnectionId id, std::uint32_t events) {
   if (found == clients_.end()) return;
   Client& client = found->second;
   if ((events & EPOLLOUT) != 0) {
-    client.connection.flush();
+    // If the client has hung up, what it has sent before is still read.
+    if (client.connection.flush() == Connection::Write::kOverflow)
+      return end(id, HangUp::kSlowReader, "");
     update_watch(client);
   }
   // A client that has hung up sends no more, so the rest is bounded and is read without a pause.

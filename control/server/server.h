@@ -56,7 +56,7 @@ enum class HangUp : std::uint8_t {
   kNoHello,     // sent no hello within kHelloWithin, or something else first
   kVersion,     // has another version
   kBadMessage,  // broke the protocol
-  kSlowReader,  // did not read its messages
+  kSlowReader,  // did not read its messages, or closed while some were to be sent
   kByHandler,   // hang_up() was called
   kCount,
 };
@@ -108,6 +108,7 @@ class Server {
   /// How many files this process may have open. If that is less than kMaxOpenFiles, clients may be
   /// refused before they have used up their shares.
   std::size_t open_files_limit() const { return open_files_limit_; }
+  /// For tests.
   std::size_t connection_count() const { return clients_.size(); }
   const std::array<std::uint64_t, static_cast<std::size_t>(HangUp::kCount)>& hang_ups() const {
     return hang_ups_;
@@ -139,7 +140,7 @@ class Server {
   bool turn_away();
   void admit(UniqueFd socket);
   std::size_t connections_of(uid_t uid) const;
-  /// Counts one more connection of this user. False: he may have no more.
+  /// Counts one more connection of this user. False: it has its share already.
   bool take_share(uid_t uid);
   void give_share_back(uid_t uid);
   /// Whether a user has bytes left in this turn.

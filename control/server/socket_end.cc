@@ -104,7 +104,9 @@ void end_socket(ipc::UniqueFd socket) noexcept {
     if (all.running) return;
     std::thread(close_all_waiting).detach();
     all.running = true;
-  } catch (const std::exception&) {  // no memory or no thread; the next end_socket() tries again
+  } catch (const std::exception&) {
+    // Without a thread, the next end_socket() tries again. Without memory, the descriptor stays
+    // open: to close it here could block.
     (void)socket.release();
   }
 }

@@ -21,7 +21,7 @@ Head peek_head(int fd) noexcept;
 /// linger. Any thread.
 void end_socket(ipc::UniqueFd socket) noexcept;
 
-/// The number of sockets that no exiting thread has taken yet. Any thread.
+/// The number of sockets that no exiting thread has taken yet. Any thread. For tests.
 std::size_t unclosed_sockets() noexcept;
 
 }  // namespace gradplane::server

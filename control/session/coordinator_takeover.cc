@@ -127,7 +127,7 @@ void Coordinator::begin_takeover(api::NodeId from, const protocol::Report& m, In
 void Coordinator::on(api::NodeId from, const protocol::PlanIs& m, Instant now) {
   const TakeoverName name{m.key, m.first_epoch};
   const auto takeover = takeovers_.find(name);
-  if (takeover == takeovers_.end()) return;
+  if (takeover == takeovers_.end() || !takeover->second.awaits_plan(m.epoch, from)) return;
   Result<api::Plan> plan = decode_plan(m.plan);
   const bool sane =
       plan.ok() && plan.value().epoch == m.epoch && config_.check_plan(plan.value()).ok() &&

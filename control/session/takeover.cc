@@ -30,6 +30,11 @@ void Takeover::on_report(api::NodeId from, const protocol::Report& report) {
   reports_[from] = report;
 }
 
+bool Takeover::awaits_plan(std::uint32_t epoch, api::NodeId from) const {
+  const auto asked = plan_asked_.find(epoch);
+  return asked != plan_asked_.end() && asked->second == from && !plans_.contains(epoch);
+}
+
 void Takeover::on_plan(std::uint32_t epoch, api::Plan plan) {
   plans_.try_emplace(epoch, std::move(plan));
 }

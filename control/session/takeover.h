@@ -68,6 +68,8 @@ class Takeover {
       : key_(key), first_epoch_(first_epoch), until_(until) {}
 
   void on_report(api::NodeId from, const protocol::Report& report);
+  /// Whether a node was asked for the plan of an epoch and has not sent it.
+  bool awaits_plan(std::uint32_t epoch, api::NodeId from) const;
   void on_plan(std::uint32_t epoch, api::Plan plan);
   /// `is_back`: the node answers again, but everything agreed with it before is void. If it has not
   /// reported yet, it is asked once more.

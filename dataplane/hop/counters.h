@@ -14,14 +14,14 @@ namespace gradplane::hop {
 /// Why a packet was not used. One counter for each; names are in the table of counters.cc.
 enum class Drop : std::uint8_t {
   kMalformed,        // not a gradplane packet, or its fields contradict each other
-  kUnknownNode,      // the source address is no node of the cluster, or not the sender's
+  kUnknownNode,      // the source is no other node or not the sender, or the UDP port is not ours
   kUnknownJob,       // no such job here
   kWrongEpoch,       // the packet belongs to no live plan here
   kBadTag,           // authentication failed
   kReplayed,         // its number came before, or is too old to tell
   kBadRoute,         // its route has a loop, is too long, or does not lead here from the last node
   kUnknownRoute,     // the plan does not have its route
-  kRelayFull,        // too many packets wait at this relay
+  kRelayFull,        // too many packets wait at this relay, or one is too long for it
   kNotPeer,          // the sender is no neighbour in this tree, or sends in the wrong direction
   kPastRound,        // its round has ended here
   kFutureRound,      // its round cannot be open yet

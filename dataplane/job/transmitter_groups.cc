@@ -27,13 +27,14 @@ void Transmitter::for_group_work(Visit visit) const {
   }
 }
 
-/// Whether `work` goes before `other`. Groups of the same round advance together.
+/// Whether `work` goes before `other`. In the same round that group goes first of
+/// which the smaller share is sent.
 bool Transmitter::goes_before(const GroupWork& work, const GroupWork& other) const {
   if (work.slot != other.slot) return round_goes_before(work.slot, other.slot);
-  const auto left = [](const GroupWork& of, std::size_t slot) {
-    return std::uint64_t{of.group->sent(slot)} * of.group->range(slot).size();
-  };
-  return left(work, work.slot) < left(other, other.slot);
+  const std::uint64_t sent = work.group->sent(work.slot);
+  const std::uint64_t sent_of_other = other.group->sent(other.slot);
+  return sent * other.group->range(other.slot).size() <
+         sent_of_other * work.group->range(work.slot).size();
 }
 
 /// When every member that lacks a block has room for the next one. A sounding of a member goes

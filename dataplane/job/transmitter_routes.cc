@@ -88,6 +88,11 @@ bool Transmitter::has_relayed() const {
 std::optional<Outgoing> Transmitter::poll_relayed(std::span<std::byte> out) {
   for (const auto& plan : state_.plans.live()) {
     RelayQueue& queue = plan->relayed();
+    // A packet may be longer than this node's port sends, if the port receives longer ones.
+    while (!queue.empty() && queue.front().length_bytes > out.size()) {
+      queue.pop();
+      state_.counters.drop(hop::Drop::kRelayFull);
+    }
     if (queue.empty()) continue;
     const RelayQueue::Waiting& waiting = queue.front();
     const std::span<const std::byte> bytes = queue.bytes_of(waiting);

@@ -157,7 +157,7 @@ FlowLimit Transmitter::limit_of(const hop::Peer& peer, Instant now) const {
   if (is_silent) return FlowLimit::kPeer;
   if (next_work(peer).edge == nullptr && !waits_for_group(peer)) return FlowLimit::kApplication;
   if (peer.flow.window_is_full()) return FlowLimit::kWindow;
-  if (state_.config.grants && peer.credit.next_send(peer.flow.in_flight()) > now) {
+  if (state_.config.grants && peer.credit.next_send(peer.in_flight()) > now) {
     return FlowLimit::kGrant;
   }
   if (peer.flow.link_is_busy(now)) return FlowLimit::kPeerLink;

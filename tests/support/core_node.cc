@@ -42,12 +42,12 @@ void CoreNode::deliver(std::uint16_t from, std::span<const std::byte> bytes, Ins
   (void)node_.handle(from, copy, marked, {.at = now, .waited = {}});
 }
 
-std::vector<Sent> CoreNode::drain(Instant now) {
+std::vector<Sent> CoreNode::drain(Instant now, std::size_t buffer_bytes) {
   std::vector<Sent> out;
   while (node_.sum_local(64)) {
   }
   for (;;) {
-    std::vector<std::byte> buffer(kMaxDatagramBytes);
+    std::vector<std::byte> buffer(buffer_bytes);
     const auto packet = node_.poll_transmit(buffer, now);
     if (!packet) return out;
     buffer.resize(packet->length_bytes);

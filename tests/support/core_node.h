@@ -43,7 +43,7 @@ class CoreNode {
   void deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now,
                bool marked = false);
   /// Sums local contributions, then returns all packets that may leave now.
-  std::vector<Sent> drain(Instant now);
+  std::vector<Sent> drain(Instant now, std::size_t buffer_bytes = kMaxDatagramBytes);
   /// Events since the last call.
   std::vector<job::Event> events();
 

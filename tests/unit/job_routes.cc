@@ -90,6 +90,17 @@ TEST_CASE("a block that comes over a route is acked straight, with its path") {
   CHECK(acked);
 }
 
+TEST_CASE("a relay drops a packet that its port could receive but cannot send") {
+  TableNode node;
+  const PacketBuilder packet = node.push(3, 0, 4).route({1, 2});
+  node.deliver(packet);
+  node.deliver(node.push(3, 0, 4).route({1, 2}));
+  CHECK(node.core().drain(node.now(), packet.bytes().size() - 1).empty());
+  const hop::Counters& counters = node.core().job().counters();
+  CHECK(counters.drops[static_cast<std::size_t>(hop::Drop::kRelayFull)] == 2);
+  CHECK(counters.blocks_relayed == 0);
+}
+
 TEST_CASE("a queue of a relay holds so many packets, and none that is too long") {
   job::RelayQueue queue(8);
   const std::vector<std::byte> packet(8, std::byte{7});

@@ -88,6 +88,8 @@ TEST_CASE("a takeover asks for one plan at a time, and for the next when it has 
   constexpr std::uint32_t kPrepared = kNext + 10;
   bench.say(1, TakeoverBench::report(kNext, kPrepared, kFirst));
   CHECK(bench.take_asks() == std::vector{kNext});
+  bench.tell_plan(1, kPrepared);  // nobody has asked for it yet
+  CHECK(bench.take_asks().empty());
   bench.tell_plan(1, kNext);
   CHECK(bench.take_asks() == std::vector{kPrepared});
   SECTION("it comes") {
