@@ -138,6 +138,35 @@ TEST_CASE("a new session is told of its buckets anew") {
                                           "registered 1 1 100", "submitted 1 1 100"});
 }
 
+TEST_CASE("sums outside DDP have ids of their own, and leave some to DDP") {
+  const auto first = layout_of_sum("outer", 1, ElementType::kFloat32);
+  const BucketLayout ddps{.key = 1, .version = 1, .tensors = {{"a", 0, 100}}};
+  const auto lines = submissions([&](Carrier& carrier) {
+    for (std::uint64_t n = 1; n <= kMaxBucketsOfSums + 1; ++n)
+      reduce(carrier, ElementType::kFloat32, 1,
+             layout_of_sum("outer", n, ElementType::kFloat32).get());
+    reduce(carrier, ElementType::kFloat32, 1, first.get());
+    reduce(carrier, ElementType::kFloat32, 100, &ddps);
+  });
+  REQUIRE(lines.size() == 2 * kMaxBucketsOfSums + 4);
+  CHECK(lines[2 * kMaxBucketsOfSums - 1] == "submitted 2048 1 1");
+  CHECK(lines[2 * kMaxBucketsOfSums] == "submitted 0 1 1");
+  CHECK(lines[2 * kMaxBucketsOfSums + 1] == "submitted 1 1 1");
+  CHECK(lines.back() == "submitted 2049 1 100");
+}
+
+TEST_CASE("a sum outside DDP is no bucket where ranks exchange") {
+  const auto sum = layout_of_sum("outer.100", 100, ElementType::kFloat32);
+  const auto lines = submissions([&](Carrier& carrier) {
+    reduce(carrier, ElementType::kFloat32, 100, sum.get());
+    carrier.start(carrier.round_bytes(), carrier.rounds_in_flight_max(), 1, 2);
+    reduce(carrier, ElementType::kFloat32, 100,
+           layout_of_sum("b", 100, ElementType::kFloat64).get());
+  });
+  CHECK(lines ==
+        std::vector<std::string>{"registered 1 1 100", "submitted 1 1 100", "submitted 0 1 100"});
+}
+
 TEST_CASE("buckets beyond the last id are exact") {
   BucketLayout layout{.key = 1, .version = 1, .tensors = {{"a", 0, 1}}};
   const auto lines = submissions([&](Carrier& carrier) {

@@ -181,6 +181,7 @@ def run_all(module):
     skip_without_torch()
     chosen = sys.argv[1:]
     failed = []
+    skipped = []
     for name, function in list(module.items()):
         if not name.startswith("test_") or (chosen and name not in chosen):
             continue
@@ -188,10 +189,14 @@ def run_all(module):
         try:
             reason = function()
             verdict = "skipped" if reason else "ok"
+            if reason:
+                skipped.append(f"{name}: {reason}")
         except AssertionError:
             failed.append(name)
             verdict = "FAILED"
             reason = ""
         took = reason or f"{time.monotonic() - start:.1f} s"
         print(f"{verdict:7} {name} ({took})", flush=True)
+    if skipped:
+        print("NOTE: not run: " + "; ".join(skipped))
     sys.exit(1 if failed else 0)

@@ -55,6 +55,36 @@ TEST_CASE("the verdict names the first rank that is not able") {
   CHECK(judge(statements).cause == "rank 1 reports: no daemon");
 }
 
+TEST_CASE("ranks with different settings are told which rank has others") {
+  std::vector<Statement> statements(3);
+  for (Statement& s : statements) {
+    s.able = 1;
+    s.settings = 7;
+  }
+  CHECK(judge(statements).all_able);
+  statements[2].settings = 8;
+  CHECK_FALSE(judge(statements).all_able);
+  CHECK(judge(statements).cause.find("rank 2 has another value than rank 0 of GRADPLANE_") == 0);
+  statements[1].able = 0;
+  statements[1].set_cause("no daemon");
+  CHECK(judge(statements).cause == "rank 1 reports: no daemon");
+}
+
+TEST_CASE("settings count that change what a group does, and no others") {
+  Environment e;
+  const std::uint64_t plain = shared_settings(e);
+  e.verbose = true;
+  e.label = "another";
+  CHECK(shared_settings(e) == plain);
+  std::set<std::uint64_t> settings{plain};
+  e.heeds_reduce_op = true;
+  CHECK(settings.insert(shared_settings(e)).second);
+  e.mpi_sums_are_gradients = true;
+  CHECK(settings.insert(shared_settings(e)).second);
+  e.gradients = "outer";
+  CHECK(settings.insert(shared_settings(e)).second);
+}
+
 TEST_CASE("each attempt of a group has a key of its own") {
   const JobKey group{1, 2, 3};
   std::set<JobKey> keys;

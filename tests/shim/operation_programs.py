@@ -219,6 +219,35 @@ def uneven():
     say(error=error, again=again, seconds=time.monotonic() - begin)
 
 
+def outer_sums():
+    """Sums of a program without DDP: two of one length and two of another, short ones, and of
+    integers."""
+    start()
+    results = []
+    for step in range(2):
+        for size in (3000, 2000, 500):
+            t = torch.full((size,), float(RANK + step))
+            dist.all_reduce(t)
+            results.append(float(t[1]))
+        dist.all_reduce(torch.full((7000,), RANK))
+    say(results=results)
+
+
+def uncarried():
+    """Operations that gradplane never carries."""
+    start()
+    t = torch.full((5,), float(RANK))
+    dist.reduce(t, 0)
+    rows = [torch.zeros(5) for _ in range(WORLD)] if RANK == 0 else None
+    dist.gather(t, rows, 0)
+    dist.scatter(t, rows, 0)
+    dist.all_to_all_single(torch.zeros(WORLD), torch.ones(WORLD))
+    for source in (0, None):
+        dist.send(t, 1) if RANK == 0 else dist.recv(t, source)
+    dist.all_reduce(t)
+    say(done=True)
+
+
 def small_net():
     torch.manual_seed(RANK)  # DDP makes the replicas equal at its start
     return nn.Sequential(nn.Linear(20, 300), nn.ReLU(), nn.BatchNorm1d(300), nn.Linear(300, 5))

@@ -6,6 +6,7 @@ prefix of one store, without init_process_group()."""
 import datetime
 import gc
 import os
+import subprocess
 import sys
 
 import torch
@@ -49,11 +50,48 @@ def short_groups():
     say(threads=threads)
 
 
+def make_store(is_server):
+    other = {} if torch.__version__ < "2" else {"use_libuv": False}
+    return dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), WORLD,
+                         is_server, TIMEOUT, **other)
+
+
+def dying_rank():
+    """Connects a group as rank 1 of a quorum with the shim does, and ends before the ranks have
+    agreed that they all have. It runs without the shim."""
+    store = dist.PrefixStore(f"torn/{sys.argv[2]}", make_store(False))
+    store.set("gradplane/hello/9/1", "1")  # as GlooSideGroup::say_hello()
+    group = dist.ProcessGroupGloo(store, 1, 2, TIMEOUT)
+    side = dist.ProcessGroupGloo(dist.PrefixStore("gradplane/side", store), 1, 2, TIMEOUT)
+    assert group.size() == side.size() == 2
+
+
+def torn_quorums():
+    """In each quorum rank 1 dies while the group is made."""
+    store = make_store(RANK == 0)
+    errors = 0
+    for number in range(int(sys.argv[2])):
+        if RANK == 1:
+            plain = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+            subprocess.run([sys.executable, __file__, "dying_rank", str(number)], env=plain,
+                           check=True)
+            continue
+        try:
+            dist.ProcessGroupGloo(dist.PrefixStore(f"torn/{number}", store), 0, 2, TIMEOUT)
+        except RuntimeError:
+            errors += 1
+        if number == 0:
+            before = held()
+    if RANK == 0:
+        say(errors=errors, before=before, after=held())
+    else:
+        say(done=True)
+    train(store, "end", [0, 1])
+
+
 def quorums():
     """Each rank in turn is missing from every other quorum."""
-    other = {} if torch.__version__ < "2" else {"use_libuv": False}
-    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), WORLD,
-                          RANK == 0, TIMEOUT, **other)
+    store = make_store(RANK == 0)
     everyone = list(range(WORLD))
     for number in range(int(sys.argv[2])):
         absent = number // 2 % WORLD if number % 2 else None

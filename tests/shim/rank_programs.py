@@ -15,7 +15,8 @@ import torch
 import torch.distributed as dist
 from fork_programs import own_group_after_fork, parents_group_after_fork  # noqa: F401
 from operation_programs import (coalesced, copied_views, copies, ddp_start, mixed_run,  # noqa: F401
-                                mixture, reductions, refused_copies, uneven, zero_training)
+                                mixture, outer_sums, reductions, refused_copies, uncarried,
+                                uneven, zero_training)
 from rank_basics import RANK, WORLD, bits, end, error_of, let_gloo_free, say, start
 from recovery_programs import daemon_returns, long_run  # noqa: F401
 from torch import nn
@@ -291,6 +292,7 @@ def peer_exits():
     if RANK == 0:
         say(error=error_of(lambda: dist.all_reduce(t)))
     say(done=True)
+    let_gloo_free()
 
 
 def peer_killed():

@@ -69,6 +69,43 @@ class NamedGroup final : public Group {
   WorkPtr barrier(const c10d::BarrierOptions& options) override {
     return replacement::barrier(this, options);
   }
+
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool all_ranks) override {
+    replacement::monitored_barrier(this, options, all_ranks);
+  }
+
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    replacement::count_pass(*this, OtherOperation::kReduce);
+    return Group::reduce(tensors, options);
+  }
+  WorkPtr gather(TensorLists& outputs, Tensors& inputs,
+                 const c10d::GatherOptions& options) override {
+    replacement::count_pass(*this, OtherOperation::kGather);
+    return Group::gather(outputs, inputs, options);
+  }
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs,
+                  const c10d::ScatterOptions& options) override {
+    replacement::count_pass(*this, OtherOperation::kScatter);
+    return Group::scatter(outputs, inputs, options);
+  }
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& to,
+                        std::vector<std::int64_t>& from,
+                        const c10d::AllToAllOptions& options) override {
+    replacement::count_pass(*this, OtherOperation::kAllToAll);
+    return Group::alltoall_base(output, input, to, from, options);
+  }
+  WorkPtr send(Tensors& tensors, int to, int tag) override {
+    replacement::count_pass(*this, OtherOperation::kSend);
+    return Group::send(tensors, to, tag);
+  }
+  WorkPtr recv(Tensors& tensors, int from, int tag) override {
+    replacement::count_pass(*this, OtherOperation::kReceive);
+    return Group::recv(tensors, from, tag);
+  }
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override {
+    replacement::count_pass(*this, OtherOperation::kReceive);
+    return Group::recvAnysource(tensors, tag);
+  }
 };
 
 /// Gloo's own collectives, although NamedGroup overrides them. Gloo constructs the side groups
@@ -100,6 +137,9 @@ Originals functions_of_gloo() {
 #endif
   o.barrier = [](Group* g, const c10d::BarrierOptions& options) {
     return g->Group::barrier(options);
+  };
+  o.monitored_barrier = [](Group* g, const c10d::BarrierOptions& options, bool all_ranks) {
+    g->Group::monitoredBarrier(options, all_ranks);
   };
   return o;
 }

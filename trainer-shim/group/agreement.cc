@@ -12,6 +12,10 @@
 namespace gradplane::shim {
 namespace {
 
+constexpr const char* kDifferentSettings =
+    " has another value than rank 0 of GRADPLANE_GRADIENTS, GRADPLANE_HEED_REDUCE_OP or "
+    "GRADPLANE_MPI_GRADIENTS; give all ranks the same";
+
 /// Whether the rank has since submitted a round that uses the same arena slot.
 bool has_forgotten(const Statement& s, std::uint64_t round) {
   return s.next_round > round && s.next_round - round > kRoundSlots;
@@ -100,9 +104,11 @@ Verdict judge(std::span<const Statement> statements) {
   for (std::size_t rank = 0; rank < statements.size(); ++rank) {
     const Statement& s = statements[rank];
     verdict.required |= s.required != 0;
-    if (s.able != 0 || !verdict.all_able) continue;
+    const bool differs = s.settings != statements.front().settings;
+    if ((s.able != 0 && !differs) || !verdict.all_able) continue;
     verdict.all_able = false;
-    verdict.cause = "rank " + std::to_string(rank) + " reports: " + s.cause.data();
+    verdict.cause = "rank " + std::to_string(rank) +
+                    (s.able == 0 ? std::string(" reports: ") + s.cause.data() : kDifferentSettings);
   }
   return verdict;
 }

@@ -35,7 +35,7 @@ enum class Stage : std::uint32_t {
   kRetry = 5,     // after a fallback: how long this rank wants to wait before it tries again
 };
 
-inline constexpr std::uint32_t kStatementMagic = 0x67707335;  // "gps5"
+inline constexpr std::uint32_t kStatementMagic = 0x67707336;  // "gps6"
 inline constexpr std::size_t kCauseBytes = GP_TEXT_BYTES;     // no reason is cut
 
 struct Statement {
@@ -52,12 +52,13 @@ struct Statement {
   std::uint64_t completed = 0;         // bit i: round first_incomplete + i is complete
   std::uint64_t exchanges = 0;         // bit i: round next_round - 1 - i is an exchange
   std::uint64_t round_bytes = 0;
+  std::uint64_t settings = 0;  // shared_settings(); 0 in stages that do not need it
   RetryView retry;
   std::array<char, kCauseBytes> cause{};  // why it is not able; ends with 0
 
   void set_cause(std::string_view text);
 };
-static_assert(sizeof(Statement) == 8 * 4 + 7 * 8 + kCauseBytes, "no padding goes on the wire");
+static_assert(sizeof(Statement) == 8 * 4 + 8 * 8 + kCauseBytes, "no padding goes on the wire");
 
 /// True if every statement has our magic number and this stage. Otherwise the ranks are no longer
 /// in step.

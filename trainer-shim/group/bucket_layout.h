@@ -3,8 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/loss_bounds.h"
 
 namespace gradplane::shim {
 
@@ -20,6 +24,17 @@ struct BucketLayout {
   std::uint64_t key = 0;
   std::uint64_t version = 0;
   std::vector<TensorPlace> tensors;
+  bool is_sum = false;  // made by layout_of_sum()
 };
+
+/// Shorter sums with a name of the user's are exact: losses, counts and norms.
+inline constexpr std::uint64_t kMinElementsOfNamedSum = 1024;
+/// The most ids of a session for slices of sums outside DDP, so that DDP's buckets have some.
+inline constexpr std::size_t kMaxBucketsOfSums = kMaxBuckets / 2;
+
+/// The layout of a sum of `elements` elements of `type` that is no bucket of DDP, but holds
+/// gradients. It is one tensor with this name. All sums of one length and type are one bucket.
+std::shared_ptr<const BucketLayout> layout_of_sum(std::string name, std::uint64_t elements,
+                                                  ElementType type);
 
 }  // namespace gradplane::shim

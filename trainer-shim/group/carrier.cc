@@ -70,6 +70,7 @@ bool Carrier::attach(const JobKey& job_key, std::string& cause) {
     cause_.clear();
     buckets_.clear();
     last_bucket_id_ = 0;
+    buckets_of_sums_ = 0;
     return true;
   }
   // A rank that is refused must still obey ranks.require.
@@ -281,14 +282,19 @@ void Carrier::abandon() {
 }
 
 /// The id of this slice of a bucket. A slice that is new or has changed is registered at the
-/// daemon. 0, which makes the sum exact, if this is no gradient bucket or no floating type, or if
-/// no id is left.
+/// daemon. 0, which makes the sum exact, if this is no gradient bucket or no floating type, if no
+/// id is left, or if it is a sum outside DDP where ranks exchange: for such a bucket a daemon would
+/// take memory that no update ever fills.
 std::uint16_t Carrier::bucket_of(const BucketLayout* layout, const Round& round) {
   if (!layout || !is_floating(round.collective->type)) return 0;
   const auto key = std::pair(layout->key, round.offset_bytes);
   const auto known = buckets_.find(key);
   if (known != buckets_.end() && known->second.version == layout->version) return known->second.id;
   if (last_bucket_id_ == kMaxBuckets) return 0;
+  if (layout->is_sum) {
+    if (agreed_selections_ != 0 || buckets_of_sums_ == kMaxBucketsOfSums) return 0;
+    ++buckets_of_sums_;
+  }
   const std::uint16_t id = register_bucket(*layout, round);
   buckets_[key] = {layout->version, id};
   return id;

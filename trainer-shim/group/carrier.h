@@ -160,6 +160,7 @@ class Carrier {
   RoundWindow window_;
   std::size_t agreed_round_bytes_ = 0;
   std::uint32_t agreed_selections_ = 0;
+  std::size_t buckets_of_sums_ = 0;  // ids that sums outside DDP have taken
   /// Some rank may still lack results if the session ends before this round.
   std::uint64_t behind_until_ = 0;
   /// One past the last exchange that is complete.

@@ -42,17 +42,23 @@ std::uint64_t total(const OperationCounts& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-/// An object with the name and the value of each counter that is not 0.
+/// The members of an object: the name and the value of each counter that is not 0.
 template <typename Counts, typename Name>
-std::string json_counts(const Counts& counts, const Name& name_of) {
-  std::string out = "{";
-  const char* separator = "";
+std::string json_members(const Counts& counts, const Name& name_of) {
+  std::string out;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::uint64_t value = counts[i];
     if (value == 0) continue;
-    out += separator + json_text(name_of(i)) + ": " + std::to_string(value);
-    separator = ", ";
+    if (!out.empty()) out += ", ";
+    out += json_text(name_of(i)) + ": " + std::to_string(value);
   }
+  return out;
+}
+
+template <typename Counts, typename Name>
+std::string json_counts(const Counts& counts, const Name& name_of) {
+  std::string out = "{";
+  out += json_members(counts, name_of);
   return out + "}";
 }
 
@@ -91,10 +97,18 @@ std::string_view pass_reason_name(PassReason reason) {
       return "forked";
     case PassReason::kOneRank:
       return "one_rank";
+    case PassReason::kOperation:
+      return "operation";
     case PassReason::kCount:
       break;
   }
   return "?";
+}
+
+std::string_view other_operation_name(OtherOperation operation) {
+  constexpr std::array<std::string_view, static_cast<std::size_t>(OtherOperation::kCount)> kNames =
+      {"reduce", "gather", "scatter", "all_to_all", "send", "recv"};
+  return kNames[static_cast<std::size_t>(operation)];
 }
 
 Counters& counters() {
@@ -114,6 +128,11 @@ void count(OperationCounts& counts, Operation operation) {
 
 void count_pass(Operation operation, PassReason reason) {
   count(counters().passed_ops, operation);
+  counters().passed_through[static_cast<std::size_t>(reason)].fetch_add(1);
+}
+
+void count_pass(OtherOperation operation, PassReason reason) {
+  counters().other_ops[static_cast<std::size_t>(operation)].fetch_add(1);
   counters().passed_through[static_cast<std::size_t>(reason)].fetch_add(1);
 }
 
@@ -205,7 +224,13 @@ std::string counters_json() {
   const auto reason = [](std::size_t i) { return pass_reason_name(static_cast<PassReason>(i)); };
   out += ", \"carried\": " + json_counts(c.carried_ops, operation);
   out += ", \"fallen_back\": " + json_counts(c.fallen_back_ops, operation);
-  out += ", \"passed\": " + json_counts(c.passed_ops, operation);
+  const auto other = [](std::size_t i) {
+    return other_operation_name(static_cast<OtherOperation>(i));
+  };
+  const std::string passed = json_members(c.passed_ops, operation);
+  const std::string others = json_members(c.other_ops, other);
+  const char* comma = passed.empty() || others.empty() ? "" : ", ";
+  out += ", \"passed\": {" + passed + comma + others + "}";
   out += ", \"passed_through\": " + json_counts(c.passed_through, reason);
   const std::lock_guard lock(fallback_cause->mutex);
   return out + ", \"fallback_cause\": " + json_text(fallback_cause->text) + "}";

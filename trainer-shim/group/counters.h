@@ -27,10 +27,25 @@ enum class PassReason : std::uint8_t {
   kPeers,        // some rank of the group has no shim
   kForked,       // a child of the process that attached
   kOneRank,      // the group has one rank, and nothing to send
+  kOperation,    // one that is never carried (OtherOperation)
   kCount,
 };
 
 std::string_view pass_reason_name(PassReason reason);
+
+/// The operations that are never carried, but counted. Without these counts a program whose bytes
+/// all go over the framework would look as if all of it were carried.
+enum class OtherOperation : std::uint8_t {
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kSend,
+  kReceive,
+  kCount,
+};
+
+std::string_view other_operation_name(OtherOperation operation);
 
 /// A counter for each operation.
 using OperationCounts = std::array<std::atomic<std::uint64_t>, kOperationNames.size()>;
@@ -55,6 +70,8 @@ struct Counters {
   std::atomic<std::uint64_t> pending_ns{0};      // sum over operations: from the call to the result
   std::atomic<std::uint64_t> waited_ns{0};       // sum over Work.wait() calls
   OperationCounts passed_ops{};
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(OtherOperation::kCount)>
+      other_ops{};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(PassReason::kCount)>
       passed_through{};
 };
@@ -68,6 +85,7 @@ void count(OperationCounts& counts, Operation operation);
 
 /// Counts one operation that went to the original function.
 void count_pass(Operation operation, PassReason reason);
+void count_pass(OtherOperation operation, PassReason reason);
 
 /// Says on stderr that the framework (Gloo, MPI) does the collectives itself, and why. Only once
 /// until announce_return().

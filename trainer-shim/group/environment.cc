@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string_view>
 
 #include "trainer-shim/group/left_behind.h"
@@ -23,26 +24,29 @@ constexpr std::uint32_t kMaxUid = UINT32_MAX - 1;
 constexpr std::string_view kPrefix = "GRADPLANE_";
 /// The prefix of variables of tests, which the shim ignores.
 constexpr std::string_view kTestPrefix = "GRADPLANE_TEST_";
-constexpr std::array<std::string_view, 13> kKnown = {
-    "GRADPLANE_ADAPTER_DIR", "GRADPLANE_ATTACH_TIMEOUT_MS",
-    "GRADPLANE_DAEMON_UID",  "GRADPLANE_HEED_REDUCE_OP",
-    "GRADPLANE_DISABLE",     "GRADPLANE_JOB",
-    "GRADPLANE_LIB_DIR",     "GRADPLANE_MPI_GRADIENTS",
-    "GRADPLANE_REPORT",      "GRADPLANE_REQUIRE",
-    "GRADPLANE_RUN_ID",      "GRADPLANE_SOCKET",
-    "GRADPLANE_VERBOSE"};
+constexpr std::array<std::string_view, 14> kKnown = {
+    "GRADPLANE_ADAPTER_DIR",   "GRADPLANE_ATTACH_TIMEOUT_MS",
+    "GRADPLANE_DAEMON_UID",    "GRADPLANE_DISABLE",
+    "GRADPLANE_GRADIENTS",     "GRADPLANE_HEED_REDUCE_OP",
+    "GRADPLANE_JOB",           "GRADPLANE_LIB_DIR",
+    "GRADPLANE_MPI_GRADIENTS", "GRADPLANE_REPORT",
+    "GRADPLANE_REQUIRE",       "GRADPLANE_RUN_ID",
+    "GRADPLANE_SOCKET",        "GRADPLANE_VERBOSE"};
+constexpr std::size_t kMaxGradientsBytes = 64;
 
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
 }
 
-/// The rank that the launcher of PyTorch, Open MPI or MPICH has set; empty if none.
+/// The rank that the launcher of PyTorch, Open MPI, MPICH, PMIx or Slurm has set; empty if none.
 std::string rank_of_launcher() {
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
     if (std::string rank = text_of(name); !rank.empty()) return rank;
   }
-  return "";
+  // A single task of Slurm may be a shell, whose children would all be rank 0.
+  const std::string tasks = text_of("SLURM_NTASKS");
+  return tasks.empty() || tasks == "1" ? "" : text_of("SLURM_PROCID");
 }
 
 bool is_on(const char* name) {
@@ -106,6 +110,8 @@ Environment read() {
   e.require = is_on("GRADPLANE_REQUIRE");
   e.verbose = is_on("GRADPLANE_VERBOSE");
   e.heeds_reduce_op = is_on("GRADPLANE_HEED_REDUCE_OP");
+  if (is_on("GRADPLANE_GRADIENTS")) e.gradients = text_of("GRADPLANE_GRADIENTS");
+  e.gradients.resize(std::min(e.gradients.size(), kMaxGradientsBytes));
   e.mpi_sums_are_gradients = is_on("GRADPLANE_MPI_GRADIENTS");
   return e;
 }
@@ -121,6 +127,17 @@ const Environment& environment() {
   if (current_environment.compare_exchange_strong(known, fresh)) return *fresh;
   delete fresh;  // another thread came first
   return *known;
+}
+
+std::span<const std::string_view> known_variables() {
+  return kKnown;
+}
+
+std::uint64_t shared_settings(const Environment& e) {
+  std::string all = e.gradients;
+  all.push_back(e.heeds_reduce_op ? '1' : '0');
+  all.push_back(e.mpi_sums_are_gradients ? '1' : '0');
+  return std::hash<std::string_view>{}(all);
 }
 
 void forget_environment_after_fork() {
@@ -143,6 +160,10 @@ void warn_of_strange_variables() {
     std::fprintf(stderr,
                  "gradplane: GRADPLANE_ATTACH_TIMEOUT_MS is \"%s\"; expected 1 to %u; %u is used\n",
                  timeout.c_str(), kMaxAttachTimeoutMs, environment().attach_timeout_ms);
+  }
+  if (text_of("GRADPLANE_GRADIENTS").size() > kMaxGradientsBytes) {
+    std::fprintf(stderr, "gradplane: GRADPLANE_GRADIENTS has more than %zu bytes; \"%s\" is used\n",
+                 kMaxGradientsBytes, environment().gradients.c_str());
   }
   const std::string uid = text_of("GRADPLANE_DAEMON_UID");
   if (!uid.empty() && !parse_number(uid, kMaxUid, ignored)) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace gradplane::shim {
 
@@ -25,12 +27,21 @@ struct Environment {
   /// Whether a reduce_scatter does another reduction than a sum if the program asks for it. Gloo
   /// always sums.
   bool heeds_reduce_op = false;
+  /// Sums in a floating type outside DDP's buckets are gradients, whose names begin with this;
+  /// empty: they are exact.
+  std::string gradients;
   /// Whether loss bounds hold for all sums of MPI in a floating type, because they are gradients.
   bool mpi_sums_are_gradients = false;
 };
 
 /// The environment of this process. Any thread.
 const Environment& environment();
+
+/// The variables that the shim and `gradplane run` know.
+std::span<const std::string_view> known_variables();
+
+/// A digest of the variables that must have the same values on all ranks of a group.
+std::uint64_t shared_settings(const Environment& environment);
 
 /// For a child of fork(), where rank, process id and variables may differ from its parent's.
 void forget_environment_after_fork();

@@ -47,6 +47,7 @@ bool GroupSession::all_want_to_agree() {
 
 void GroupSession::agree() {
   Statement mine;
+  mine.settings = shared_settings(environment());
   std::string cause;
   std::vector<Statement> statements;
   const auto all_can = [&](Stage stage, bool able) {

@@ -95,8 +95,9 @@ std::optional<PassReason> why_never(MPI_Comm comm, int& size) {
   // MPI itself must refuse an invalid communicator.
   if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return PassReason::kArguments;
   PMPI_Comm_size(comm, &size);
-  if (inter != 0 || !is_of_world(comm)) return PassReason::kArguments;
+  if (inter != 0) return PassReason::kArguments;
   if (size == 1) return PassReason::kOneRank;
+  if (!is_of_world(comm)) return PassReason::kArguments;
   return std::nullopt;
 }
 
@@ -141,11 +142,7 @@ GroupSession::Gradient gradient_of(MPI_Comm comm, const Collective& collective) 
   // Open MPI's default name has a number, which may be another communicator's on another rank.
   if (length == 0 || std::string_view(name).starts_with("MPI COMMUNICATOR")) return {};
   const std::uint64_t elements = collective.bytes / element_bytes(collective.type);
-  auto layout = std::make_shared<BucketLayout>();
-  layout->key = elements << 8 | static_cast<std::uint8_t>(collective.type);
-  layout->version = std::hash<std::string_view>{}(name);
-  layout->tensors.push_back({name, 0, elements});
-  return {layout, nullptr};
+  return {layout_of_sum(name, elements, collective.type), nullptr};
 }
 
 }  // namespace gradplane::shim

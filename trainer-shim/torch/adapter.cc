@@ -17,7 +17,8 @@ namespace {
 
 /// How necessary a hook is. A libtorch that lacks one of kAlways cannot be attached. If it lacks
 /// one of kReducer, none of these is hooked: then gradients have no names, and every sum is exact.
-enum class Need : std::uint8_t { kAlways, kReducer };
+/// One of kCounter is only missing from the counts.
+enum class Need : std::uint8_t { kAlways, kReducer, kCounter };
 
 struct Hook {
   gradplane_hook number;
@@ -33,6 +34,13 @@ Hook divert(gradplane_hook number, const char* name, Function& original, Functio
             Need need = Need::kAlways) {
   static_assert(sizeof replacement == sizeof(void*));
   return {number, name, &original, reinterpret_cast<void*>(replacement), need};
+}
+
+/// The hook of a function whose calls are only counted.
+template <OtherOperation kOperation, auto kOriginal>
+Hook count(gradplane_hook number, Originals& o) {
+  return divert(number, other_operation_name(kOperation).data(), o.*kOriginal,
+                &replacement::Counted<kOperation, kOriginal>::call, Need::kCounter);
 }
 
 /// The hook of the reducer's constructor, in the form that this libtorch has.
@@ -70,6 +78,15 @@ std::vector<Hook> hooks(Originals& o, void* const from[GP_HOOK_COUNT]) {
         divert(GP_HOOK_REDUCE_SCATTER, "reduce_scatter_tensor_coalesced", o.reduce_scatter,
                &reduce_scatter),
 #endif
+        count<OtherOperation::kReduce, &Originals::reduce>(GP_HOOK_REDUCE, o),
+        count<OtherOperation::kGather, &Originals::gather>(GP_HOOK_GATHER, o),
+        count<OtherOperation::kScatter, &Originals::scatter>(GP_HOOK_SCATTER, o),
+        count<OtherOperation::kAllToAll, &Originals::all_to_all>(GP_HOOK_ALL_TO_ALL, o),
+        count<OtherOperation::kSend, &Originals::send>(GP_HOOK_SEND, o),
+        count<OtherOperation::kReceive, &Originals::recv>(GP_HOOK_RECV, o),
+        count<OtherOperation::kReceive, &Originals::recv_from_any>(GP_HOOK_RECV_FROM_ANY, o),
+        divert(GP_HOOK_MONITORED_BARRIER, "monitoredBarrier", o.monitored_barrier,
+               &monitored_barrier, Need::kCounter),
         divert(GP_HOOK_BARRIER, "barrier", o.barrier, &barrier), reducer_hook(o, from),
         divert(GP_HOOK_REDUCER_DESTRUCTOR, "~Reducer()", o.reducer_destructor, &reducer_destructor,
                Need::kReducer),
@@ -91,6 +108,7 @@ int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], c
       hidden = hook.name;
       continue;
     }
+    if (hook.need == Need::kCounter) continue;
     std::snprintf(reason, reason_bytes, "this libtorch lacks %s, which the adapter needs",
                   hook.name);
     return 1;
@@ -98,12 +116,12 @@ int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], c
   warn_of_strange_variables();
   if (hidden) {
     std::fprintf(stderr,
-                 "gradplane: this libtorch lacks %s, so DDP's gradients are not known as such and "
-                 "all sums are exact\n",
+                 "gradplane: this libtorch lacks %s, so DDP's gradients are not known as such, and "
+                 "their sums are exact\n",
                  hidden);
   }
   for (const Hook& hook : all) {
-    if (hidden && hook.need == Need::kReducer) continue;
+    if ((hidden && hook.need == Need::kReducer) || !from[hook.number]) continue;
     std::memcpy(hook.original_slot, &from[hook.number], sizeof(void*));
     replacements[hook.number] = hook.replacement;
   }

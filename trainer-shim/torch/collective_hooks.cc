@@ -251,6 +251,25 @@ WorkPtr reduce_scatter(Group* self, Tensors& outputs, Tensors& inputs,
 }
 #endif
 
+namespace {
+
+thread_local bool is_in_barrier = false;
+
+}  // namespace
+
+void count_pass(const Group& group, OtherOperation operation) {
+  if (is_in_barrier) return;
+  shim::count_pass(operation, group.getSize() == 1 ? PassReason::kOneRank : PassReason::kOperation);
+}
+
+void monitored_barrier(Group* self, const c10d::BarrierOptions& options, bool all_ranks) {
+  struct InBarrier {
+    InBarrier() { is_in_barrier = true; }
+    ~InBarrier() { is_in_barrier = false; }
+  } const within;
+  originals().monitored_barrier(self, options, all_ranks);
+}
+
 /// Gloo's barrier waits for the works that its group has in progress when it is called.
 WorkPtr barrier(Group* self, const c10d::BarrierOptions& options) {
   const auto session = groups().find(self).session;

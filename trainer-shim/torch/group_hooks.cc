@@ -62,7 +62,14 @@ GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
     trouble = std::string("the side group failed: ") + e.what();
     session.reset();
   }
-  if (all_ranks_ok(group, session != nullptr)) return {session, "", false, PassReason::kPeers};
+  bool all_ok = false;
+  try {
+    all_ok = all_ranks_ok(group, session != nullptr);
+  } catch (...) {  // a rank has died, and the program hears of it
+    if (session) session->shut_down(0);
+    throw;
+  }
+  if (all_ok) return {session, "", false, PassReason::kPeers};
   if (session) session->shut_down(0);
   return refused(trouble);
 }

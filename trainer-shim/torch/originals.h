@@ -41,6 +41,15 @@ struct Originals {
   WorkPtr (*allgather_coalesced)(Group*, TensorLists&, Tensors&, const c10d::AllgatherOptions&);
   /// reduce_scatter_tensor_coalesced(), which Gloo calls for the other forms, too. From 2.6 on.
   WorkPtr (*reduce_scatter)(Group*, Tensors&, Tensors&, const c10d::ReduceScatterOptions&);
+  WorkPtr (*reduce)(Group*, Tensors&, const c10d::ReduceOptions&);
+  WorkPtr (*gather)(Group*, TensorLists&, Tensors&, const c10d::GatherOptions&);
+  WorkPtr (*scatter)(Group*, Tensors&, TensorLists&, const c10d::ScatterOptions&);
+  WorkPtr (*all_to_all)(Group*, at::Tensor&, at::Tensor&, std::vector<std::int64_t>&,
+                        std::vector<std::int64_t>&, const c10d::AllToAllOptions&);
+  WorkPtr (*send)(Group*, Tensors&, int, int);
+  WorkPtr (*recv)(Group*, Tensors&, int, int);
+  WorkPtr (*recv_from_any)(Group*, Tensors&, int);
+  void (*monitored_barrier)(Group*, const c10d::BarrierOptions&, bool);
   WorkPtr (*barrier)(Group*, const c10d::BarrierOptions&);
   void (*reducer_constructor)(void*, Tensors&, void*, void*, ProcessGroupPtr&, void*, std::int64_t,
                               bool, bool, ParameterNames&, std::int64_t);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/group/bucket_layout.h"
+#include "trainer-shim/group/environment.h"
 #include "trainer-shim/torch/bucket_names.h"
 #include "trainer-shim/torch/device_stream.h"
 #include "trainer-shim/torch/replacements.h"
@@ -16,6 +18,16 @@ Replicas* replicas = new Replicas;
 std::uint64_t pass_of(const void* reducer, const c10d::GradBucket& bucket) {
   const auto replica = replicas->find(reducer);
   return replica ? replica->schedule->begin_bucket(identities(bucket.getParameters())) : 0;
+}
+
+/// The layout of a sum outside DDP if the user says that such sums are gradients.
+GroupSession::Gradient named_gradient(const Collective& collective) {
+  const std::string& name = environment().gradients;
+  const std::uint64_t elements = collective.bytes / element_bytes(collective.type);
+  const bool is_gradient =
+      !name.empty() && is_floating(collective.type) && elements >= kMinElementsOfNamedSum;
+  if (!is_gradient) return {};
+  return {layout_of_sum(name + "." + std::to_string(elements), elements, collective.type), nullptr};
 }
 
 /// Notes the reducer and constructs it. It is noted first, because `construct` moves the parameters
@@ -46,7 +58,8 @@ GroupSession::Gradient gradient_of(const at::Tensor& tensor,
                                    const std::shared_ptr<GroupSession>& session,
                                    Collective& collective) {
   GroupSession::Gradient gradient;
-  if (!GradientMark::matches(tensor) || collective.reduction != Reduction::kSum) return gradient;
+  if (collective.reduction != Reduction::kSum) return gradient;
+  if (!GradientMark::matches(tensor)) return named_gradient(collective);
   const GradientMark& mark = GradientMark::current();
   gradient.layout = bucket_names->layout(mark.reducer, *mark.bucket);
   const auto replica = replicas->find(mark.reducer);

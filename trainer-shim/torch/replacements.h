@@ -34,6 +34,23 @@ WorkPtr reduce_scatter(Group* self, Tensors& outputs, Tensors& inputs,
 #endif
 WorkPtr barrier(Group* self, const c10d::BarrierOptions& options);
 
+/// Counts a call of the program that is never carried, but not one that another function of the
+/// group makes.
+void count_pass(const Group& group, OtherOperation operation);
+void monitored_barrier(Group* self, const c10d::BarrierOptions& options, bool all_ranks);
+
+/// The replacement of a function that is never carried: it counts the call, as `kOperation`.
+template <OtherOperation kOperation, auto kOriginal>
+struct Counted;
+template <OtherOperation kOperation, typename... Arguments,
+          WorkPtr (*Originals::*kOriginal)(Group*, Arguments...)>
+struct Counted<kOperation, kOriginal> {
+  static WorkPtr call(Group* self, Arguments... arguments) {
+    count_pass(*self, kOperation);
+    return (originals().*kOriginal)(self, arguments...);
+  }
+};
+
 // reducer_hooks.cc: DDP's reducer.
 void reducer_constructor(void* self, Tensors& parameters, void* bucket_indices, void* size_limits,
                          ProcessGroupPtr& group, void* expect_sparse, std::int64_t bucket_bytes,
@@ -70,8 +87,9 @@ void forget_torch_after_fork();
 std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
                                           std::optional<PassReason> reason);
 
-/// The layout and schedule of `tensor` if it is the bucket that DDP reduces in this thread; empty
-/// otherwise. Sets the backward pass of `collective`.
+/// The layout and schedule of `tensor` if it is the bucket that DDP reduces in this thread, whose
+/// backward pass `collective` then gets. For another sum it is the layout of one tensor if
+/// GRADPLANE_GRADIENTS is set, else empty.
 GroupSession::Gradient gradient_of(const at::Tensor& tensor,
                                    const std::shared_ptr<GroupSession>& session,
                                    Collective& collective);
