@@ -19,7 +19,8 @@ namespace gradplane::plan {
 /// - members without ranks in a tree only if another member sends to them, or as its root;
 /// - at most kMaxSelections selections. If there are any, every member hosts one rank and is the
 ///   root of one tree, in which all others are its children. A selection has for every member its
-///   receivers, which are other members, in ascending order.
+///   receivers, which are other members, in ascending order;
+/// - auxiliary routes and soundings as validate_routes() and validate_soundings() want them.
 Status validate(const api::Plan& plan);
 
 }  // namespace gradplane::plan

@@ -242,7 +242,7 @@ struct AskTables {
   JobKey key{};
   std::uint32_t first_epoch = 0;
 };
-/// The order gives each message its number on the wire: see docs/control-api.md.
+/// The order gives each message its number on the wire: see docs/daemon-link.md.
 using NodeMessage =
     std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave, Failed, Finished,
                  DescribeBucket, BucketBounds, PlanRefused, Abort, PlanEnded, Replan, ReplanAnswer,

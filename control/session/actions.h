@@ -52,7 +52,8 @@ struct PlanInput {
   std::vector<api::Member> members;
   std::optional<PlanChoice> choice = {};  // none: as the configuration says
   std::optional<api::Plan> in_force = {};
-  /// For how long only the plan in force has had open rounds.
+  /// The time since the plan in force was committed or taken over, or since the plan before ended
+  /// if that was later.
   Duration in_force_for = {};
   std::string label = {};  // the job's name
   /// The samples of links, with their present ages.

@@ -38,7 +38,8 @@ struct TablePart {
 /// (with a 16-bit length each). Names and rules are cut to their bounds.
 std::vector<std::vector<std::byte>> encode_table(const api::BucketBounds& table);
 
-/// Decodes a part and checks every field, so that make_bucket() accepts what it returns.
+/// Decodes a part, and checks each field that can be judged alone. TableCollector checks numbers,
+/// places and order. make_bucket() refuses element types that no bucket may have.
 Result<TablePart> decode_table_part(std::span<const std::byte> bytes);
 
 /// Assembles the tables of one job from parts that come in order. It accepts each bucket once, and

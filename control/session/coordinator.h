@@ -137,7 +137,8 @@ class Coordinator {
     std::string plan;  // for people
     std::vector<api::Member> members;
     std::optional<api::Plan> in_force;
-    Instant alone_since;  // since then only that plan has had open rounds
+    /// When that plan was committed or taken over, or when the plan before ended if that was later.
+    Instant alone_since;
     std::optional<Planning> planning;
     std::optional<PlanChange> change;
     std::vector<std::byte> change_bytes;  // the next plan, until it is sent

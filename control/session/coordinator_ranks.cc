@@ -32,7 +32,7 @@ Result<Coordinator::Hosts> Coordinator::hosts_with(const Job& job,
   for (const auto& [node, joining] : job.joining)
     if (now >= joining.settled_at) hosts[node] = joining.joined;
   // At least one must stay: ranks that join get the parameters from ranks that stay, and rounds
-  // wait for one of these (I6).
+  // wait for one of these (I6 in docs/protocol.md).
   const bool some_stay = std::any_of(hosts.begin(), hosts.end(), [&job](const auto& entry) {
     return job.joined.contains(entry.first);
   });

@@ -72,9 +72,4 @@ std::vector<LinkSample> LinkReports::samples(Instant now) const {
   return samples;
 }
 
-void LinkReports::clear() {
-  held_.clear();
-  ++version_;
-}
-
 }  // namespace gradplane::session

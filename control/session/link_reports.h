@@ -45,7 +45,6 @@ class LinkReports {
   Instant settled_at() const {
     return std::min(leapt_at_ + kReportsCalm, leaps_began_ + kReportsSettle);
   }
-  void clear();
 
  private:
   struct Held {

@@ -27,10 +27,10 @@ namespace gradplane::session {
 ///   prepared -> ready      on Commit: the ranks may begin
 ///   ready    -> ready      on Prepare of another plan: the node answers when its engine is ready.
 ///                          Commit puts this plan in force, Abort makes the node forget it
-///   any      -> gone       on Failed or Finished, (waiting) when the last rank has left, or
-///   (ready)
-///                          on Dismiss, when the last plan with a part for this node has ended
-///                          everywhere
+///   waiting  -> gone       when all ranks have left or were refused, or when the wait is over
+///   prepared -> gone       on Failed, Finished, or Abort of a plan for ranks that were to join
+///   ready    -> gone       on Failed, Finished, or Dismiss, which comes when the last plan with a
+///                          part for this node has ended everywhere
 ///
 /// A job goes on when its coordinator is lost. The node then reports the job to the next
 /// coordinator. So it keeps what the next one cannot know otherwise: plans, tables, and which ranks

@@ -11,7 +11,7 @@
 
 namespace gradplane::session {
 
-/// Encodes a plan for a Prepare, in bits: docs/control-api.md. It must be short, because every
+/// Encodes a plan for a Prepare, in bits: docs/daemon-link.md. It must be short, because every
 /// member gets the whole plan. Returns an error when the result has more than kMaxPlanBytes, when
 /// there are too many members, ranks, trees, routes, soundings or selections, when one of these
 /// names a node that is no member, or when a selection is not as plan::validate() wants it. The

@@ -32,8 +32,8 @@ inline constexpr Duration kKeptPause = Duration::seconds(1);
 /// A planner that says "too early" is asked again after kKeptPause, and while nothing changes after
 /// twice as long each time, up to this. A new measurement with the same result is no change.
 inline constexpr Duration kLongestEarlyPause = Duration::seconds(16);
-/// A planner is asked again after so many times as long as it took, at the earliest. So planning
-/// takes a bounded share of a CPU.
+/// A planner that has kept the plan rests for at least this many times as long as it took. So
+/// planning takes a bounded share of a CPU.
 inline constexpr std::int64_t kRestForPlanning = 10;
 static_assert(kRedrawHorizon < kLongestRedrawPause);
 

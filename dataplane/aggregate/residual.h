@@ -16,7 +16,8 @@ namespace gradplane::aggregate {
 /// Keeps what a bucket has lost at this node, and adds it to the bucket's next gradient: pushed
 /// blocks that did not enter the sum, and rounding errors of other blocks. This is error feedback
 /// (Stich et al., NeurIPS 2018, Karimireddy et al., ICML 2019). All local ranks share one residual,
-/// because the node pushes their sum. Delivered + kept = submitted, element for element (I5).
+/// because the node pushes their sum. Delivered + kept = submitted, element for element (I5
+/// in docs/protocol.md).
 class Residual {
  public:
   /// Has room for a whole bucket. The constructor touches every byte, so that no page fault occurs

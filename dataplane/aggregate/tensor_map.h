@@ -67,7 +67,8 @@ class TensorMap {
   /// to one that is not wide.
   bool is_always_critical(std::uint32_t block) const { return always_critical_.test(block); }
 
-  /// The number of blocks of the whole tensor that a round may miss of each rank (I4).
+  /// The number of blocks of the whole tensor that a round may miss of each rank (I4 in
+  /// docs/protocol.md).
   std::uint32_t allowance(std::size_t tensor, float bound) const {
     return static_cast<std::uint32_t>(bound * static_cast<float>(blocks_[tensor].size()));
   }

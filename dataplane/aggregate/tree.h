@@ -269,7 +269,7 @@ class Tree {
   std::uint32_t subtree_ranks_ = 0;
   std::vector<std::vector<std::uint64_t>> edge_hosts_;
   std::vector<std::vector<std::uint32_t>> edge_shards_;
-  // By host: how many contributions a block awaits to which only this host contributes.
+  // By host: how many children and local ranks a block awaits that only this host contributes to.
   std::vector<std::uint16_t> sources_of_host_;
   std::uint16_t local_ranks_;
   bool sums_;

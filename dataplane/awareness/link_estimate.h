@@ -153,8 +153,8 @@ class LinkEstimate {
   /// Whether its trains have been odd for kChangedTime.
   bool is_changing() const { return odd_since_ && newest_train_ - *odd_since_ >= kChangedTime; }
   /// Whether a train of kSlowTrainPackets is enough to measure the link, by its newest train of the
-  /// last kSlowLifetime. Packets of a link that has become faster come faster, which shows even if
-  /// they are too few for a train. If they show nothing, the train becomes too old.
+  /// last kSlowLifetime. If the link becomes faster, the spacing of its packets shows it, even
+  /// without a full train. If they show nothing, the train becomes too old.
   bool is_slow(Instant now) const { return is_slow_ && now - newest_train_ <= kSlowLifetime; }
   RttEstimate round_trip(Instant now) const;
   LossEstimate loss(Instant now) const { return loss_.estimate(now); }

@@ -81,6 +81,7 @@ class SoundingPolicy {
   /// Ends a sounding to which no more packets go. Other links get its unused budget.
   void end(Sounding& link);
 
+  /// Counts of all packets, and of those of soundings. For tests.
   std::uint64_t packets() const { return packets_; }
   std::uint64_t sounding_packets() const { return sounding_packets_; }
 

@@ -19,16 +19,19 @@ class SpscQueue {
   /// Adds an entry. False if the queue is full. Producer thread.
   [[nodiscard]] bool push(const T& value) {
     const std::size_t tail = tail_.load(std::memory_order_relaxed);
-    if (tail - head_.load(std::memory_order_acquire) == entries_.size()) return false;  // A3
+    // Acquire: pairs with the release in pop(), so the consumer is done with the entry.
+    if (tail - head_.load(std::memory_order_acquire) == entries_.size()) return false;
     entries_[tail & (entries_.size() - 1)] = value;
-    tail_.store(tail + 1, std::memory_order_release);  // R2
+    // Release: pairs with the acquire in front(), so the consumer sees the entry.
+    tail_.store(tail + 1, std::memory_order_release);
     return true;
   }
 
   /// The number of entries that push() would certainly take. Producer thread.
   std::size_t room() const {
+    // Acquire: pairs with the release in pop().
     return entries_.size() -
-           (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire));  // A3
+           (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire));
   }
 
   /// Whether no entry waits to be popped. Producer thread.
@@ -37,12 +40,14 @@ class SpscQueue {
   /// The oldest entry; null if there is none. It stays valid until pop(). Consumer thread.
   T* front() {
     const std::size_t head = head_.load(std::memory_order_relaxed);
-    if (head == tail_.load(std::memory_order_acquire)) return nullptr;  // A2
+    // Acquire: pairs with the release in push().
+    if (head == tail_.load(std::memory_order_acquire)) return nullptr;
     return &entries_[head & (entries_.size() - 1)];
   }
   /// Removes the entry that front() has returned. Consumer thread.
   void pop() {
-    head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // R3
+    // Release: pairs with the acquire in push() and room().
+    head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
  private:

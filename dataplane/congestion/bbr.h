@@ -30,7 +30,7 @@ class Bbr final : public Controller {
 
   /// BtlBw, in blocks per second; 0: not measured.
   double bottleneck_rate() const;
-  /// RTprop.
+  /// RTprop. For tests.
   Duration round_trip() const { return rtprop_; }
 
  private:

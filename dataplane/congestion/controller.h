@@ -68,7 +68,7 @@ enum class Reason : std::uint8_t {
   kGrowth,   // it probes for more
   kLoss,     // reduced after a loss
   kMark,     // reduced because the network marked packets
-  kDelay,    // reduced because packets waited in a queue
+  kDelay,    // reduced because packets waited in a queue, or to measure the path without one
   kSilence,  // reduced because the peer does not answer
   kIdle,     // started anew after an idle time
   kPath,     // covers what the path holds at its known or measured rate

@@ -28,6 +28,7 @@ class Dcqcn final : public Controller {
   Decision decide(Instant now) const override;
   Stats stats() const override { return reactions_.stats(); }
 
+  /// For tests.
   double alpha() const { return alpha_; }
   double rate_bits_per_second() const { return rate_; }
 

@@ -19,7 +19,7 @@ class Dctcp final : public Controller {
   Decision decide(Instant now) const override;
   Stats stats() const override { return window_.stats(); }
 
-  /// DCTCP.Alpha: the smoothed share of blocks that are marked, 0 to 1.
+  /// DCTCP.Alpha: the smoothed share of blocks that are marked, 0 to 1. For tests.
   double alpha() const { return alpha_; }
 
  private:

@@ -8,10 +8,11 @@
 namespace gradplane::congestion {
 
 /// The default controller. The window follows the delay (Kumar et al., Swift, SIGCOMM 2020, section
-/// 3.2, simplified): it grows while the round trip is below its target, and shrinks in proportion
-/// to the excess at most once per round trip. Random loss alone does not shrink it; the loss of a
-/// quarter of a window does. If the rate of the peer's link is known, this rate paces the flow, and
-/// the window covers the path whatever the delay is.
+/// 3.2, simplified). When the queueing delay exceeds its target, the window shrinks in proportion
+/// to the excess, at most once per round trip. Acks make it grow as long as the flow uses it,
+/// except in the round trip after it has shrunk. Random loss alone does not shrink it; the loss of
+/// a quarter of a window does. If the rate of the peer's link is known, this rate paces the flow,
+/// and the window covers the path whatever the delay is.
 class Delay final : public Controller {
  public:
   explicit Delay(Path path);

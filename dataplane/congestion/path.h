@@ -24,8 +24,9 @@ struct Path {
   }
 };
 
-/// The maximum time for which a peer may hold an ack back. The ack states how long it was held
-/// back, and round trips exclude this time.
+/// The longest time for which a peer usually holds an ack back. Towards a Delay controller that
+/// knows the rate of its link it may be hop::kMaxSteadyAckDelay. The ack states how long it was
+/// held back, and round trips exclude this time.
 inline constexpr Duration kAckHolding = Duration::ms(4);
 
 /// The time beyond a round trip that the window of a paced flow covers: for acks that are held

@@ -27,7 +27,7 @@ constexpr Duration kBeatInterval = Duration::ms(50);
 constexpr std::size_t kControlQueueEntries = 128;
 static_assert(kControlQueueEntries <= kTransmitBurstsPerTurn * port::kMaxBurst,
               "a turn sends all control datagrams that wait");
-/// Turns after the last one, so that all commands of the control thread are obeyed.
+/// Turns in finish(), so that all commands of the control thread are obeyed.
 constexpr std::size_t kLastTurns = api::kQueueEntries / kControlQueueEntries + 1;
 
 /// Only the engine of queue 0 grants for its node.

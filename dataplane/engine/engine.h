@@ -43,6 +43,7 @@ class Engine {
   /// True if this engine has jobs. A sleep must then be short.
   bool has_jobs() const { return job_count_ > 0; }
 
+  /// For tests.
   const grants::GrantScheduler& grants() const { return node_.grants(); }
   const awareness::IncomingLinks& links() const { return node_.links(); }
 

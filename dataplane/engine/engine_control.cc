@@ -167,8 +167,9 @@ void Engine::report_rounds() {
   }
 }
 
-/// The control thread empties its queue in every turn of its loop. If it ever stops, the loss is
-/// counted, and the session's own retransmission repairs what can be repaired.
+/// The control thread empties its queue in every turn of its loop. If it ever stops, events are
+/// lost and counted. The session sends lost control messages again. Nothing repeats an event of a
+/// job, so kReservedEvents keeps room for these.
 void Engine::tell(const api::Event& event) {
   if (!events_.push(event)) ++control_lost_;
 }

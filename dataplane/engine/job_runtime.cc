@@ -270,7 +270,7 @@ void JobRuntime::complete(const job::Event& event) {
     rank.fail(rank.completions.broken() ? RankFault::kBadRingIndex
                                         : RankFault::kCompletionsNotTaken);
   }
-  // The only system call of the loop. It is made only for a trainer that sleeps.
+  // To ring a doorbell is a system call, so it is rung only for a trainer that sleeps.
   if (ipc::is_asleep(rank.channel->channel.trainer_sleeps())) {
     ipc::ring_doorbell(rank.channel->wake_trainer.get());
   }

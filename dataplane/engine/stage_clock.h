@@ -10,9 +10,9 @@
 
 namespace gradplane::engine {
 
-/// One turn in this many is measured, because a clock reading takes some 25 ns and a turn needs
-/// seven. The number is odd: with an even one, the housekeeping of each 32nd turn would be in every
-/// sample.
+/// A measured turn reads the clock seven times, at some 25 ns each, so only one turn in this many
+/// is measured. The number shares no factor with the engine's kHousekeepingTurns. Otherwise too
+/// many of the measured turns would have housekeeping.
 inline constexpr std::uint64_t kMeasuredTurns = 61;
 static_assert(kMeasuredTurns % 2 == 1);
 

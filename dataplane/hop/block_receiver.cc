@@ -50,7 +50,8 @@ bool BlockReceiver::accept(std::uint32_t block) {
 }
 
 bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
-  // The newest sending time that has arrived proves that earlier packets are missing.
+  // The next ack tells the sender the newest sending time. Blocks that the sender has sent a
+  // reorder window earlier on this path, and that the ack lacks, count as lost there.
   Echo& echo = echoes_[packet.path];
   if (!echo.heard || !before_us(packet.timestamp_us, echo.sent_us)) {
     echo = {.sent_us = packet.timestamp_us, .received = now, .heard = true, .is_news = true};

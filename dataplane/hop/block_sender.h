@@ -26,15 +26,16 @@ namespace gradplane::hop {
 /// than an eighth of the round. So blocks become complete, and their results leave, while other
 /// blocks are still being pushed.
 ///
-/// Each block is in exactly one state: not offered, queued, in flight, acked or excluded. On a long
-/// path a repair that is in flight may also be queued as a copy, behind everything else: there the
-/// loss of a repair costs a long round trip, and a second copy costs little.
+/// Each block is in exactly one state: not offered, queued, in flight, acked or excluded. Besides,
+/// it may be queued as a copy, behind everything else; to send a copy changes no state. On a long
+/// path there are copies of repairs in flight, because the loss of a repair costs a long round trip
+/// there and a copy costs little. copy_tail() and repeat() queue copies, too.
 class BlockSender {
  public:
   struct Pick {
     std::uint32_t block;
     bool retransmission;
-    bool copy = false;    // a copy of a block that is in flight and stays in flight
+    bool copy = false;    // sending it changes no block's state; true for parity, too
     bool parity = false;  // a row of parity: `block` is its number
   };
 
@@ -80,8 +81,9 @@ class BlockSender {
     const std::size_t i = block - range_.begin;
     return new_.test(i) || (urgent_.test(i) && !sent_.test(i));
   }
-  /// Takes the next block to send and counts it as in flight. has_queued() must hold. With
-  /// `copy_repairs`, a repair is also queued as a copy.
+  /// Takes what to send next: a block, a row of parity, or a copy. Only a Pick without `copy` is in
+  /// flight from now on. has_queued() must hold. With `copy_repairs`, a repair is also queued as a
+  /// copy.
   Pick take(std::uint32_t now_us, bool copy_repairs = false, std::size_t path = kDirectPath);
   /// The block that take() would take; nothing if that is a copy or nothing is queued.
   std::optional<std::uint32_t> peek() const;
@@ -187,7 +189,7 @@ class BlockSender {
   Bitmap urgent_;  // critical blocks; in a round without bounds, lost blocks
   Bitmap new_;
   Bitmap spare_;   // lost blocks that may stay lost
-  Bitmap copies_;  // repairs in flight that may be sent once more
+  Bitmap copies_;  // blocks in flight, or settled ones (questions), to send once more
   Bitmap in_flight_;
   Bitmap acked_;     // or settled
   Bitmap unproven_;  // of these, blocks that were settled without proof of arrival

@@ -65,7 +65,8 @@ struct OutEdge {
   std::vector<Route> routes;                  // auxiliary routes to the peer, of this edge's plan
   std::array<std::uint32_t, kRoundSlots> rounds{};  // the round that the slot was last opened for
   std::array<std::uint32_t, kRoundSlots> active_us{};  // when a block was last sent or acked
-  std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
+  // How often the transmitter has probed or found blocks lost since a block was last acked.
+  std::array<std::uint8_t, kRoundSlots> backoff{};
   std::uint32_t ended_before = 0;  // results: every earlier round has ended below the peer
   Instant ended_at;                // when an ack said so
   Inquiry inquiry;                 // pushes: about rounds that wait for results

@@ -63,7 +63,7 @@ class Flow {
   Instant next_send() const;
 
   void on_sent(Instant now, std::size_t wire_bytes, bool retransmission);
-  /// Counts a second copy of a block that is in flight already.
+  /// Counts a packet that puts no block in flight: a copy, a question or a row of parity.
   void on_copy_sent(Instant now, std::size_t wire_bytes);
   /// The peer has acknowledged `blocks` blocks. It also reports `marked` further blocks whose
   /// packets the network marked; if there are any, `blocks` may be 0.

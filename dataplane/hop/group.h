@@ -19,10 +19,11 @@
 
 namespace gradplane::hop {
 
-/// A member is deaf after this many periods without an answer to blocks to the group, if none of
-/// these blocks has reached it: the network then delivers nothing of the group to it.
+/// A member is deaf after this many probes of blocks to the group in a row, if no packet to the
+/// group has reached it meanwhile: the network then delivers nothing of the group to it.
 inline constexpr std::uint32_t kDeafAfter = 4;
-/// A member may lose an eighth of this many blocks to the group.
+/// After at least this many blocks by the group, a member that has lost more than an eighth of them
+/// becomes a listener.
 inline constexpr std::uint32_t kGroupLossStretch = 256;
 /// The interval between trials of a group while some receivers do not hear it. It doubles up to the
 /// second value as long as no further receiver hears the group.
@@ -42,8 +43,8 @@ inline constexpr Duration kHeldPatience = Duration::ms(5);
 /// A member can count as slow only after this many blocks of the round have gone to the group.
 inline constexpr std::uint32_t kGroupWarmUp = 64;
 /// The number of rounds for which a member that was too slow, or lost too much, is only a listener.
-/// It doubles up to the second value. It begins anew after as many rounds as the second value in
-/// the group.
+/// It doubles up to the second value. After kMaxGroupRest rounds in a row as a member, it starts
+/// again at kFirstGroupRest.
 inline constexpr std::uint32_t kFirstGroupRest = 4;
 inline constexpr std::uint32_t kMaxGroupRest = 256;
 
@@ -57,7 +58,7 @@ struct GroupMember {
   std::uint32_t unanswered = 0;                        // see kDeafAfter
   std::uint32_t sent = 0;   // blocks sent to it by the group since `lost` was last checked
   std::uint32_t lost = 0;   // of these
-  std::uint32_t rests = 0;  // the number of rounds for which it is no member
+  std::uint32_t rests = 0;  // further rounds in which it is no member
   std::uint32_t next_rest = 0;
   std::uint32_t rounds = 0;  // consecutive rounds in which it was a member
   /// Slots of rounds that it had not begun when their first block went to the group.

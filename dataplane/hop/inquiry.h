@@ -20,7 +20,8 @@ inline constexpr Duration kAskInterval = Duration::seconds(1);
 /// takes part in the round.
 class Inquiry {
  public:
-  /// `round` only waits for results. Returns true when it is time to ask.
+  /// `round` only waits for results. Returns true when it is time to ask. For another round than
+  /// before, the wait begins now.
   bool is_due(std::uint32_t round, Instant now);
   /// No round waits for results.
   void rest() { waits_ = false; }

@@ -91,6 +91,7 @@ class ParityTable {
   }
   /// An edge uses it no longer; it is set to nullptr. Does nothing for nullptr.
   static void release(Parity*& parity);
+  /// For tests.
   std::size_t in_use() const;
 
   /// Computes the blocks that a receiver lacks, at most as many as rows have come. False if the

@@ -104,10 +104,9 @@ inline Duration wait_of(const Flow& flow, std::uint32_t queued) {
 
 /// Whether a block should take a route while the direct path has no room: the last of the `queued`
 /// blocks would wait for the direct path longer than a block takes over the whole route, plus twice
-/// the time that blocks for the route's first relay wait. This is NetStorm's rule (arXiv
-/// 2404.11352) in time instead of messages: there the direct queue must be longer than 2 L, and the
-/// queue of the first relay shorter than L. A route that was never measured counts as no longer
-/// than the direct path, so it is tried.
+/// the time that blocks for the route's first relay wait. NetStorm (arXiv 2404.11352) has such a
+/// rule, but compares the lengths of queues in messages. A route that was never measured counts as
+/// no longer than the direct path, so it is tried.
 inline bool is_worth_a_route(const Flow& direct, std::uint32_t queued, const Flow& route,
                              Duration wait_of_relay) {
   if (direct.smoothed_rtt() <= Duration{}) return false;

@@ -14,8 +14,8 @@
 /// The shared-memory ABI between one rank and its daemon. docs/shm-abi.md draws it.
 ///
 ///   0      ChannelHeader            one page; sizes, written by the daemon before the fd is passed
-///   4096   Ring<Submission>         trainer -> daemon   } of core 0; each further core of the
-///   8192   Ring<Completion>         daemon -> trainer   } job has another two pages
+///   4096   RingMemory<Submission>   trainer -> daemon   } of core 0; each further core of the
+///   8192   RingMemory<Completion>   daemon -> trainer   } job has another two pages
 ///   12288  arena: slot_count slots of slot_bytes each; round r lives in slot r % slot_count
 ///
 /// A job may be shared by several poll cores of its daemon. The rank submits each round to all of
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kChannelMagic = 0x31656e616c707067;  // "gpplane1
 inline constexpr std::uint32_t kAbiVersion = 3;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kCacheLineBytes = 64;
-/// Entries of a ring. Twice the rounds in flight, so that a correct client never finds a full ring.
+/// Entries of a ring. Twice the round slots, so that a correct client never finds a full ring.
 inline constexpr std::uint32_t kRingEntries = 32;
 static_assert(kRingEntries >= 2 * kRoundSlots);
 static_assert((kRingEntries & (kRingEntries - 1)) == 0, "indices are masked");

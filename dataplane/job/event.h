@@ -9,7 +9,7 @@
 
 namespace gradplane::job {
 
-/// What a job tells its host.
+/// What a job tells its engine.
 struct Event {
   enum class Kind : std::uint8_t { kRoundDone, kMismatch, kStalled };
   Kind kind = Kind::kRoundDone;

@@ -32,7 +32,7 @@ Counts count_anew(const Plan& plan, const Round& round) {
 const char* broken_in(const Plan& plan, const Round& round) {
   for (const aggregate::Tree& tree : plan.trees()) {
     for (const hop::OutEdge& edge : tree.out()) {
-      if (edge.rounds[round.slot()] != round.id) return "an open round has no live plan";
+      if (edge.rounds[round.slot()] != round.id) return "an edge was not opened for an open round";
     }
   }
   const Counts counts = count_anew(plan, round);

@@ -37,8 +37,7 @@ class Job {
     return receiver_.handle(from, envelope, datagram, congestion_experienced, now);
   }
 
-  /// Submits a rank's contribution to `round`, which lies in the rank's arena slot. `bucket` 0: the
-  /// round belongs to no bucket.
+  /// submit() for a plain all_reduce. `bucket` 0: the round belongs to no bucket. For tests.
   SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements,
                       ElementType type, std::uint32_t bucket = 0) {
     if (bucket > kMaxBuckets) return SubmitResult::kRejected;
@@ -46,6 +45,7 @@ class Job {
         local_rank, round,
         {.type = type, .elements = elements, .bucket = static_cast<std::uint16_t>(bucket)});
   }
+  /// Submits a rank's contribution to `round`, which lies in the rank's arena slot.
   SubmitResult submit(std::size_t local_rank, std::uint32_t round, const Statement& said) {
     return rounds_.submit(local_rank, round, said);
   }

@@ -16,9 +16,10 @@ inline constexpr Duration kLongestStep = hop::kLookInterval * 2;
 /// The limit as a multiple of the silence after which a node counts as dead. So a dead node is
 /// noticed first, and the reason names it as dead.
 inline constexpr std::int64_t kStallSilences = 2;
-/// The minimum limit. Probes go every 40 ms, or do so after three whose pauses may take 1.5 s, so
-/// it covers more than eighty. A path that loses three quarters of its packets in each direction
-/// fails to move anything in this time less than once in a hundred.
+/// The minimum limit. Once probes are regular, they go every 40 ms. The three before may take 1.5 s
+/// in all. So more than eighty probes go within this time. Under bounded staleness there may be
+/// fewer, because a peer may refuse a round for long. A path that loses three quarters of its
+/// packets in each direction fails to move anything in this time less than once in a hundred.
 inline constexpr Duration kMinStall = Duration::seconds(5);
 static_assert(kMinStall >= hop::kLookInterval * 50, "lost questions make no stall");
 static_assert(kStallSilences >= 2, "a silent node is suspected before the round is given up");

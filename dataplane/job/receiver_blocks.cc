@@ -41,7 +41,7 @@ void Receiver::take_blocks(Plan& plan, const wire::BlockPacket& packet, std::siz
 void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, hop::PeerIndex peer,
                           Instant now) {
   const wire::BlockHeader& h = packet.header;
-  // Packets of two plans never meet in one sum (I7).
+  // Packets of two plans never meet in one sum (I7 in docs/protocol.md).
   if (state_.plans.is_prepared(plan)) return state_.refuse_for_now(plan, peer, packet);
   if (!state_.plans.carries(plan, h.round)) return state_.counters.drop(Drop::kWrongEpoch);
   aggregate::Tree& tree = plan.trees()[h.tree];

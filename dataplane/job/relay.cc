@@ -24,7 +24,7 @@ std::optional<RoutePlace> place_on_route(const wire::BlockPacket& packet, std::u
       if (route[k] == route[i]) return std::nullopt;
     }
   }
-  return RoutePlace{.from = from, .next = next, .is_end = next + 1U == route.size()};
+  return RoutePlace{.next = next, .is_end = next + 1U == route.size()};
 }
 
 namespace {

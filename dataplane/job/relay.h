@@ -17,9 +17,8 @@ namespace gradplane::job {
 
 /// The place of a node on a route.
 struct RoutePlace {
-  std::uint16_t from = 0;  // the node before this one
-  std::uint8_t next = 0;   // index of this node in the route
-  bool is_end = false;     // this node is the receiver
+  std::uint8_t next = 0;  // index of this node in the route
+  bool is_end = false;    // this node is the receiver
 };
 
 /// The place of `self` on the route of a packet that came from the node `from`. Nothing if the

@@ -26,8 +26,8 @@ namespace gradplane::job {
 using aggregate::is_older;
 using aggregate::Round;
 
-/// What the parts of a job (Rounds, Receiver, Transmitter, Watchdog) share. It has no rules of its
-/// own. Everything is allocated in the constructor.
+/// What the parts of a job (Rounds, Receiver, Transmitter, Watchdog) share, and the rules that
+/// several of them need. Everything is allocated in the constructor.
 struct State {
   explicit State(JobConfig settings);
   State(const State&) = delete;

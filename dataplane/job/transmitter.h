@@ -17,7 +17,8 @@
 
 namespace gradplane::job {
 
-/// After this many unanswered probes the window shrinks, and the peer counts as silent.
+/// A bound on OutEdge::backoff. limit_of() says that the peer does not answer as soon as this many
+/// probes have gone. Each later probe shrinks the window, because then this many were not answered.
 inline constexpr std::uint8_t kSilentAfterProbes = 2;
 
 /// What keeps a flow from sending a block now.

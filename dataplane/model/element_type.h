@@ -72,6 +72,5 @@ constexpr std::string_view element_type_name(ElementType t) {
 }
 
 inline constexpr std::size_t kMinElementBytes = 2;
-inline constexpr std::size_t kMaxElementBytes = 8;
 
 }  // namespace gradplane

@@ -37,8 +37,7 @@ struct RxDatagram {
 
 /// A datagram to be sent. allocate() gives `buffer`; the caller fills it, then sets the rest.
 struct TxDatagram {
-  std::span<std::byte>
-      buffer;  // the port's memory, at least kMaxDatagramBytes or mtu_payload_bytes()
+  std::span<std::byte> buffer;     // the port's memory, at least mtu_payload_bytes()
   std::uint32_t length_bytes = 0;  // bytes of payload written into buffer
   /// A part of the payload that stays in the caller's memory, and its place: before the byte
   /// buffer[lent_at_bytes]. transmit() has read it before it returns, unless it is in memory that
@@ -189,7 +188,7 @@ class Port {
   virtual Ipv4 address() const noexcept = 0;
 
   /// The sum over the queues. Each queue's counters belong to its poll thread, so call it only if
-  /// no other thread polls. A daemon adds up the copies that its engines make.
+  /// no other thread polls. A daemon adds up the copies that its engines make. For tests.
   PortCounters total_counters();
 };
 

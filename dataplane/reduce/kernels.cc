@@ -20,7 +20,7 @@ bool is_avx2_here() noexcept {
 /// Intel's processors up to Cascade Lake lower the clock of a whole core while it computes with 512
 /// bits, which slows the rest of the poll loop. So a processor must also have VBMI2, which came
 /// with Ice Lake and with AMD's Zen 4: these keep their clock, or nearly so. On Zen 5 each kernel
-/// was measured to be at least as fast as its AVX2 variant (docs/performance.md).
+/// was measured to be at least as fast as its AVX2 variant (docs/performance/fast-path.md).
 bool is_avx512_fast_here() noexcept {
   return is_avx2_here() && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&

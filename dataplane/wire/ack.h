@@ -31,9 +31,9 @@ struct AckBody {
   std::uint32_t ack_delay_us = 0;  // how long the ack was held back
   std::uint32_t unscheduled_blocks = 0;  // as in Grant; 0: there is no grant
   std::uint32_t total_blocks = 0;        // as in Grant; meaningless if unscheduled_blocks is 0
-  /// The number of blocks, used or not, in packets with ECN's congestion experienced that have come
-  /// from the sender in this job, modulo 2^32. It is a total, as in AccECN (RFC 9768), so that no
-  /// mark is lost with an ack or counted twice.
+  /// How many blocks and rows of parity, used or not, have come in packets with ECN's congestion
+  /// experienced from the ack's receiver, over the ack's path and in this job; modulo 2^32. It is a
+  /// total, as in AccECN (RFC 9768), so that no mark is lost with an ack or counted twice.
   std::uint32_t marked_packets = 0;
   /// All earlier rounds have ended at the sender of the ack.
   std::uint32_t oldest_round = 0;

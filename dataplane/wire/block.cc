@@ -88,8 +88,8 @@ bool may_be_patient(const Envelope& envelope, const BlockHeader& h) {
   return h.patience == 0 || (block_type(envelope.type) == PacketType::kPush && h.bucket != 0);
 }
 
-/// A reduction other than a sum is exact, so it has no bucket. Only all_reduce and reduce_scatter
-/// have one.
+/// Only all_reduce and reduce_scatter may have another reduction than a sum. It is exact, so it has
+/// no bucket.
 bool has_sound_reduction(const BlockHeader& h) {
   const bool reduces =
       h.operation == Operation::kAllReduce || h.operation == Operation::kReduceScatter;

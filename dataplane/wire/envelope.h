@@ -57,17 +57,17 @@ inline constexpr std::uint8_t kFlagCoverage = 64;  // the extension has a covera
 // A flag of soundings.
 inline constexpr std::uint8_t kFlagAnswer = 1;  // the packet is an answer, not a sounding
 // A flag of acks and of answers to soundings.
-inline constexpr std::uint8_t kFlagSlow =
-    2;  // a short sounding is enough on the link to the sender
+// A short sounding is enough on the link from the packet's receiver to its sender.
+inline constexpr std::uint8_t kFlagSlow = 2;
 // Flags of acks.
-inline constexpr std::uint8_t kFlagSound =
-    4;  // the rate of the link to the ack's sender is not known: sound it
+// The rate of the link from the ack's receiver to its sender is not known: sound it.
+inline constexpr std::uint8_t kFlagSound = 4;
 // Push acks: the child may close rounds of the bucket early.
 inline constexpr std::uint8_t kFlagAllowed = 8;
 inline constexpr std::uint8_t kFlagEnded = 16;     // the round has ended at the ack's sender
 inline constexpr std::uint8_t kFlagComplete = 32;  // every block of the edge has arrived
 inline constexpr std::uint8_t kFlagClosed = 64;  // blocks that are not in the bitmap will not enter
-// A flag of both.
+// A flag of blocks and of acks.
 inline constexpr std::uint8_t kFlagRoute = 128;  // the extension begins with a source route
 
 /// The most rows of parity for one round of an edge.

@@ -34,7 +34,7 @@ ParseError read_sounding(const Envelope& envelope, std::span<const std::byte> pa
     return ParseError::kBadLength;
   const bool answers = out.echo_us != 0 || (envelope.flags & kFlagSlow) != 0;
   if (!out.is_answer && answers) return ParseError::kBadField;
-  // A node that never sounded waits for no answer.
+  // Soundings are numbered from 1.
   if (out.number == 0) return ParseError::kBadField;
   return ParseError::kNone;
 }

@@ -72,6 +72,7 @@ class Neighbours {
   /// due() has no request before this time.
   Instant next_deadline() const noexcept { return next_deadline_; }
 
+  /// For tests.
   std::size_t known_count() const noexcept;
 
  private:
