@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // docs/trainers.md explains every variable, every member of the report, and every reason to pass.
-#include <fstream>
 #include <regex>
-#include <sstream>
 #include <string>
 
 #include "tests/support/catch.h"
+#include "tests/support/docs_page.h"
 #include "trainer-shim/group/counters.h"
 #include "trainer-shim/group/environment.h"
 
 using namespace gradplane::shim;
+using namespace gradplane::testing;
 
 namespace {
 
-std::string section(std::string_view heading) {
-  std::ifstream file(GRADPLANE_SOURCE_DIR "/docs/trainers.md");
-  std::ostringstream text;
-  text << file.rdbuf();
-  const std::string page = text.str();
-  const std::size_t at = page.find("\n## " + std::string(heading) + "\n");
-  REQUIRE(at != std::string::npos);
-  return page.substr(at, page.find("\n## ", at + 1) - at);
-}
-
-void check_named(const std::string& where, std::string_view name) {
-  CAPTURE(name);
-  const std::string text(name);
-  CHECK(where.find("`" + text + "`") != std::string::npos);
+std::string section(const std::string& heading) {
+  return docs_section(GRADPLANE_SOURCE_DIR "/docs/trainers.md", heading);
 }
 
 }  // namespace
@@ -35,7 +23,7 @@ void check_named(const std::string& where, std::string_view name) {
 TEST_CASE("the page of trainers has every variable") {
   const std::string variables = section("Variables");
   REQUIRE(known_variables().size() > 10);
-  for (const std::string_view name : known_variables()) check_named(variables, name);
+  for (const std::string_view name : known_variables()) check_explained(variables, name);
 }
 
 TEST_CASE("the page of trainers has every member of the report and every reason") {
@@ -45,11 +33,11 @@ TEST_CASE("the page of trainers has every member of the report and every reason"
   std::size_t count = 0;
   for (auto at = std::sregex_iterator(json.begin(), json.end(), member);
        at != std::sregex_iterator(); ++at, ++count)
-    check_named(report, (*at)[1].str());
+    check_explained(report, (*at)[1].str());
   CHECK(count > 20);
   for (std::size_t i = 0; i < static_cast<std::size_t>(OtherOperation::kCount); ++i)
-    check_named(report, other_operation_name(static_cast<OtherOperation>(i)));
+    check_explained(report, other_operation_name(static_cast<OtherOperation>(i)));
   const std::string reasons = section("Why an operation passes");
   for (std::size_t i = 0; i < static_cast<std::size_t>(PassReason::kCount); ++i)
-    check_named(reasons, pass_reason_name(static_cast<PassReason>(i)));
+    check_explained(reasons, pass_reason_name(static_cast<PassReason>(i)));
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // docs/drops.md explains every reason for which the daemon refuses something.
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "control/protocol/parsed.h"
@@ -13,28 +11,21 @@
 #include "dataplane/model/rank_fault.h"
 #include "dataplane/port/port.h"
 #include "tests/support/catch.h"
+#include "tests/support/docs_page.h"
 
 using namespace gradplane;
+using namespace gradplane::testing;
 
 namespace {
 
-/// The part of the page under a heading.
-std::string section(std::string_view heading) {
-  std::ifstream file(GRADPLANE_SOURCE_DIR "/docs/drops.md");
-  std::ostringstream text;
-  text << file.rdbuf();
-  const std::string page = text.str();
-  const std::size_t at = page.find("\n## " + std::string(heading) + "\n");
-  REQUIRE(at != std::string::npos);
-  return page.substr(at, page.find("\n## ", at + 1) - at);
+std::string section(const std::string& heading) {
+  return docs_section(GRADPLANE_SOURCE_DIR "/docs/drops.md", heading);
 }
 
 template <typename Reason, typename Name>
 void check_names(const std::string& where, Name name) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(Reason::kCount); ++i) {
-    const std::string text(name(static_cast<Reason>(i)));
-    CAPTURE(text);
-    CHECK(where.find("`" + text + "`") != std::string::npos);
+    check_explained(where, name(static_cast<Reason>(i)));
   }
 }
 
