@@ -18,10 +18,10 @@ constexpr Option kQuotaOptions[] = {
      .type = kInteger,
      .min = 1,
      .max = kMaxUserJobs,
-     .default_text = "8",
+     .default_text = "32",
      .summary = "Jobs that one user may have on this node at a time; the coordinator's value also "
-                "holds for the whole cluster. A daemon serves 16 jobs, so some are always left for "
-                "others. Root may have all.",
+                "holds for the whole cluster. Each process group is a job. A daemon serves 64, so "
+                "some are always left for others. Root may have all.",
      .store = [](const Target& t,
                  const Value& v) { t.config->quotas.jobs = static_cast<std::uint32_t>(v.number); }},
     {.path = "quotas.ranks",
@@ -62,7 +62,7 @@ constexpr Option kQuotaOptions[] = {
      .store = [](const Target& t,
                  const Value& v) { t.config->quotas.wait = Duration::ns(v.number); }},
 };
-static_assert(kRoundSlots == 16 && kMaxJobs == 16 && kMaxInboxBytes == std::size_t{8} << 30,
+static_assert(kRoundSlots == 16 && kMaxJobs == 64 && kMaxInboxBytes == std::size_t{8} << 30,
               "as the summaries say");
 
 }  // namespace

@@ -383,8 +383,6 @@ telemetry::StatusReport build_status(const StatusSources& from) {
   out.links = link_status(from.config, from.links);
   out.jobs = job_statuses(
       {from.config, from.session.jobs(), from.session.failures(), from.jobs, from.ranks, engine});
-  // There may be many jobs that wait, and a reader accepts no longer list.
-  if (out.jobs.size() > telemetry::kMaxJobsReported) out.jobs.resize(telemetry::kMaxJobsReported);
   add_reasons<hop::Drop>(out.drops, engine.node.drops, hop::drop_name);
   add_reasons<session::DatagramDrop>(out.drops, from.session.drops(), session::datagram_drop_name);
   if (engine.control_lost > 0) out.drops["control_queue_full"] = engine.control_lost;

@@ -25,7 +25,7 @@ namespace gradplane::server {
 using ConnectionId = std::uint64_t;
 
 /// The most connections of one user: every rank that the daemon may serve, and some operators.
-inline constexpr std::size_t kMaxConnectionsOfUser = kMaxJobs * kMaxLocalRanks + 64;
+inline constexpr std::size_t kMaxConnectionsOfUser = kMaxRanksOfNode + 64;
 /// The most connections of all users together, except root and our own user. A user may have at
 /// most as many as are still free, so some are always left for the next user.
 inline constexpr std::size_t kMaxConnectionsOfUsers = 2 * kMaxConnectionsOfUser;
@@ -34,7 +34,7 @@ inline constexpr std::size_t kMaxConnectionsOfRoot = kMaxConnectionsOfUser;
 /// How many files a daemon has open when it has all these connections: a rank has a channel and two
 /// doorbells besides its connection, and the rest of the daemon needs some.
 inline constexpr std::size_t kMaxOpenFiles =
-    kMaxConnectionsOfUsers + kMaxConnectionsOfRoot + kMaxJobs * kMaxLocalRanks * 5 + 256;
+    kMaxConnectionsOfUsers + kMaxConnectionsOfRoot + kMaxRanksOfNode * 5 + 256;
 /// How many bytes of messages and answers all clients of one user together may cause in one turn of
 /// the loop, so that every user has a turn. A user who has caused more waits until later turns have
 /// made up for it.

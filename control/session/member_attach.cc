@@ -68,13 +68,16 @@ std::optional<Denial> Member::why_not(const NewRank& rank) const {
         return Denial{Refusal::kNotFitting, "this connection has attached rank " +
                                                 std::to_string(local.rank) +
                                                 " already; open another one"};
+  const std::string who = node_text(config_, config_.self) + " holds memory for ";
+  if (users_.size() - users_.count(rank.handle) >= kMaxRanksOfNode)
+    return Denial{Refusal::kNoSlot, who + std::to_string(kMaxRanksOfNode) +
+                                        " ranks already, which is the most; wait until some end"};
   const auto held = std::count_if(users_.begin(), users_.end(), [&](const auto& entry) {
     return entry.second == rank.user && entry.first != rank.handle;
   });
   if (rank.user == kRootUser || held < config_.quotas.ranks) return std::nullopt;
   return Denial{Refusal::kUserRanks,
-                node_text(config_, config_.self) + " holds memory for " + std::to_string(held) +
-                    " ranks of user " + std::to_string(rank.user) +
+                who + std::to_string(held) + " ranks of user " + std::to_string(rank.user) +
                     " already, which is the most for one user (quotas.ranks); end the "
                     "processes that have it, also of ranks that have left, or ask the operator to "
                     "allow more"};

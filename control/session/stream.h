@@ -18,7 +18,7 @@ namespace gradplane::session {
 /// The most frames in flight: as many as a selective acknowledgement can name.
 inline constexpr std::uint32_t kLinkWindow = 32;
 /// The most frames that may wait for one peer. A peer with more is given up.
-inline constexpr std::size_t kMaxQueuedFrames = 1024;
+inline constexpr std::size_t kMaxQueuedFrames = 4096;
 inline constexpr std::size_t kMaxFramesPerMessage =
     (protocol::kMaxNodeMessageBytes + kMaxFrameBytes - 1) / kMaxFrameBytes;
 /// Parts of tables are queued only while fewer frames than this wait for the peer. So the window

@@ -214,6 +214,7 @@ void fields(Archive& a, Of<StatusReport> auto& s) {
   a("links", s.links);
   a("links_omitted", s.links_omitted);
   a("jobs", s.jobs);
+  a("jobs_omitted", s.jobs_omitted);
   a("drops", s.drops);
   a("control_rejected", s.control_rejected);
 }

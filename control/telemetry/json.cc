@@ -10,8 +10,17 @@ namespace {
 // How many ranks, peers and links a shortened report keeps at first.
 constexpr std::size_t kMaxKept = std::max(kMaxRanks, kMaxNodes);
 
-StatusReport shortened(const StatusReport& report, std::size_t flows, std::size_t others) {
+/// How many entries of each list a shortened report has.
+struct Shares {
+  std::size_t flows = 0;
+  std::size_t others = 0;  // ranks of a job, peers and links
+  std::size_t jobs = 0;
+};
+
+StatusReport shortened(const StatusReport& report, const Shares& shares) {
+  const auto& [flows, others, jobs] = shares;
   StatusReport shorter = report;
+  shorten(shorter.jobs, jobs, shorter.jobs_omitted);
   shorten(shorter.peers, others, shorter.peers_omitted);
   shorten(shorter.links, others, shorter.links_omitted);
   for (JobStatus& job : shorter.jobs) {
@@ -51,11 +60,13 @@ double PollStatus::busy_share() const {
 std::string to_json(const StatusReport& report, std::size_t max_bytes) {
   std::string text = dump(report);
   // Flows are left out first: they tell how a job runs, but ranks and peers whether it runs.
-  std::size_t flows = most_flows(report);
-  std::size_t others = kMaxKept;
-  while (max_bytes > 0 && text.size() > max_bytes && others > 0) {
-    (flows > 0 ? flows : others) /= 2;
-    text = dump(shortened(report, flows, others));
+  Shares shares{most_flows(report), kMaxKept, report.jobs.size()};
+  while (max_bytes > 0 && text.size() > max_bytes && shares.jobs > 0) {
+    std::size_t& next = shares.flows > 0    ? shares.flows
+                        : shares.others > 0 ? shares.others
+                                            : shares.jobs;
+    next /= 2;
+    text = dump(shortened(report, shares));
   }
   return text;
 }

@@ -361,6 +361,7 @@ void add_omitted(MetricsWriter& out, const StatusReport& report) {
   out.sample(ranks, {{"what", "ranks"}});
   out.sample(report.peers_omitted, {{"what", "peers"}});
   out.sample(report.links_omitted, {{"what", "links"}});
+  out.sample(report.jobs_omitted, {{"what", "jobs"}});
 }
 
 }  // namespace

@@ -213,13 +213,14 @@ struct StatusReport {
   std::vector<LinkStatus> links;  // to this node, of which something is known
   std::uint32_t links_omitted = 0;
   std::vector<JobStatus> jobs;
+  std::uint32_t jobs_omitted = 0;
   ReasonCounts drops;             // datagrams that belong to no job, by reason
   ReasonCounts control_rejected;  // refused connections, messages, ranks and jobs, by reason
 };
 
 /// One JSON object of at most `max_bytes` (0: no limit). To make it fit, flows are left out first,
-/// then ranks, peers and links evenly; *_omitted counts them. Bytes that are not UTF-8 are
-/// replaced.
+/// then ranks, peers and links evenly, then jobs; *_omitted counts them. Bytes that are not UTF-8
+/// are replaced.
 std::string to_json(const StatusReport& report, std::size_t max_bytes = 0);
 
 /// Reads a report from untrusted JSON. Versions may differ, so unknown members are ignored, and

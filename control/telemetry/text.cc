@@ -53,6 +53,8 @@ class TextWriter {
     reasons("control", report.control_rejected);
     if (report.jobs.empty()) line("\nno jobs");
     for (const JobStatus& job : report.jobs) add(job);
+    if (report.jobs_omitted > 0)
+      line(fmt::format("\nand {} more jobs, left out here", report.jobs_omitted));
     add(report.peers, report.peers_omitted);
     add(report.links, report.links_omitted);
   }

@@ -113,7 +113,7 @@ struct JobRoundReport {
 using CommandQueue = SpscQueue<Command>;
 using EventQueue = SpscQueue<Event>;
 using ReportQueue = SpscQueue<JobRoundReport>;
-inline constexpr std::size_t kQueueEntries = 256;
+inline constexpr std::size_t kQueueEntries = 1024;
 /// The capacity of the report queue. A report wakes nobody: control reads the queue many times a
 /// second, and this is enough for the reports that the smallest rounds produce in between.
 inline constexpr std::size_t kReportQueueEntries = 1024;

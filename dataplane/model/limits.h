@@ -11,11 +11,13 @@ namespace gradplane {
 /// The most nodes of a cluster, which is also the length of every per-peer table.
 inline constexpr std::size_t kMaxNodes = 1024;
 /// The most jobs that one daemon serves at a time.
-inline constexpr std::size_t kMaxJobs = 16;
+inline constexpr std::size_t kMaxJobs = 64;
 /// The most ranks of a job.
 inline constexpr std::size_t kMaxRanks = 1024;
 /// The most ranks of a job on one node: one for each core of a large host.
 inline constexpr std::size_t kMaxLocalRanks = 64;
+/// The most ranks of all jobs on one node. A rank in three process groups counts three times.
+inline constexpr std::size_t kMaxRanksOfNode = 1024;
 /// Some of a node's ranks of a job, a bit for each.
 using LocalRankBits = std::uint64_t;
 /// The bits of all ranks of a node that has `count` of them.
@@ -89,7 +91,7 @@ constexpr std::size_t max_block_bytes(std::size_t mtu_payload_bytes, std::size_t
 }
 
 static_assert(kMaxLocalRanks == 8 * sizeof(LocalRankBits));
-static_assert(kMaxLocalRanks <= kMaxRanks);
+static_assert(kMaxLocalRanks <= kMaxRanks && kMaxLocalRanks <= kMaxRanksOfNode);
 static_assert(kMaxBlockBytes % kBlockAlignBytes == 0);
 static_assert(kDefaultBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMinBlockBytes % kBlockAlignBytes == 0);

@@ -100,7 +100,7 @@ class Story {
     return kVictim;
   }
 
-  /// Greedy users keep what they have. There must be room for one more job, unless 16 jobs run.
+  /// Greedy users keep what they have. There must be room for one more job, unless all slots run.
   void one_finds_room() {
     std::size_t waiting = 0;
     for (const auto& [handle, user] : owners_)
@@ -117,7 +117,7 @@ class Story {
     INFO(log.reason);
     if (log.state == State::kReady) return;
     CHECK(log.state == State::kFailed);
-    CHECK(log.reason.find("16 jobs already") != std::string::npos);
+    CHECK(log.reason.find("64 jobs already") != std::string::npos);
     CHECK(waiting == 0);
   }
 

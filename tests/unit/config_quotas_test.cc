@@ -24,13 +24,13 @@ TEST_CASE("without a word of the operator quotas are those of the code") {
 }
 
 TEST_CASE("quotas are what the file says, and never everything") {
-  const ParsedConfig parsed = with("quotas: {jobs: 15, ranks: 960, wait: 90 s, updates: 1 MiB}\n");
+  const ParsedConfig parsed = with("quotas: {jobs: 63, ranks: 960, wait: 90 s, updates: 1 MiB}\n");
   REQUIRE(parsed.ok());
-  CHECK(parsed.config->quotas.jobs == 15);
+  CHECK(parsed.config->quotas.jobs == 63);
   CHECK(parsed.config->quotas.ranks == 960);
   CHECK(parsed.config->quotas.wait == Duration::seconds(90));
   CHECK(parsed.config->quotas.updates == std::size_t{1} << 20);
-  for (const char* bad : {"jobs: 16", "jobs: 0", "ranks: 961", "ranks: 0", "wait: 9 s", "wait: 25",
+  for (const char* bad : {"jobs: 64", "jobs: 0", "ranks: 961", "ranks: 0", "wait: 9 s", "wait: 25",
                           "updates: 1 KiB", "updates: 9 GiB"})
     CHECK_FALSE(with(std::string("quotas: {") + bad + "}\n").ok());
 }

@@ -55,7 +55,8 @@ struct TwoCores {
   bool is_empty(std::size_t core) { return queues[core].front() == nullptr; }
 
   config::Config config = two_cores();
-  std::array<api::CommandQueue, 2> queues{api::CommandQueue(64), api::CommandQueue(64)};
+  std::array<api::CommandQueue, 2> queues{api::CommandQueue(4 * kMaxJobs),
+                                          api::CommandQueue(4 * kMaxJobs)};
   JobTable jobs{config, {&queues[0], &queues[1]}};
   RankTable ranks;
 };

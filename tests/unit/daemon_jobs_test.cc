@@ -85,10 +85,12 @@ TEST_CASE("the last jobs that ended are remembered, oldest first") {
 }
 
 TEST_CASE("buckets leave room in the queue for whole jobs") {
-  JobBench bench(64);
-  bench.install(5);
   constexpr std::size_t kKept = 2 * kMaxJobs;
-  for (std::uint32_t bucket = 1; bucket <= 40; ++bucket) REQUIRE(bench.add_bucket(5, bucket));
+  constexpr std::size_t kRoom = kKept;
+  constexpr std::uint32_t kBuckets = kRoom + 20;
+  JobBench bench(kKept + kRoom);
+  bench.install(5);
+  for (std::uint32_t bucket = 1; bucket <= kBuckets; ++bucket) REQUIRE(bench.add_bucket(5, bucket));
   CHECK(bench.commands.room() == kKept);
   CHECK(!bench.jobs.hand_over_buckets());
   CHECK(bench.next().kind == Kind::kAddJob);
@@ -97,13 +99,13 @@ TEST_CASE("buckets leave room in the queue for whole jobs") {
     CHECK(bench.next().kind == Kind::kAddBucket);
     ++handed_over;
   }
-  CHECK(handed_over == 64 - kKept - 1);
+  CHECK(handed_over == kRoom - 1);
   CHECK(bench.jobs.hand_over_buckets());
   while (bench.commands.front() != nullptr) {
     CHECK(bench.next().bucket != nullptr);
     ++handed_over;
   }
-  CHECK(handed_over == 40);  // each bucket once
+  CHECK(handed_over == kBuckets);  // each bucket once
 }
 
 TEST_CASE("bounds count for a job that runs, in the epoch that it has") {

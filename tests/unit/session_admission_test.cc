@@ -17,6 +17,7 @@ using State = RankLog::State;
 constexpr std::uint32_t kAlice = 1000;
 constexpr std::uint32_t kBob = 1001;
 constexpr std::uint32_t kCarol = 1002;
+constexpr std::size_t kHalf = kMaxJobs / 2;
 
 bool has(const std::string& text, const std::string& part) {
   INFO(text);
@@ -69,7 +70,7 @@ TEST_CASE("one user never holds every slot of a node, and is told what to do") {
   CHECK(waiting(cluster, alice) == Quotas{}.jobs);
   CHECK(alice.back() == 0);
   CHECK(has(cluster.refusal,
-            "node n1 serves 8 jobs of user 1000 already, which is the most for one user "
+            "node n1 serves 32 jobs of user 1000 already, which is the most for one user "
             "(quotas.jobs); end one of them, or ask the operator to allow more"));
   CHECK(refusals(cluster, 1, Refusal::kUserJobs) == kMaxJobs - Quotas{}.jobs);
   CHECK(waiting(cluster, wait_on(cluster, keys, 1, kBob, 1)) == 1);
@@ -80,11 +81,13 @@ TEST_CASE("one user never holds every slot of the cluster, from however many nod
   Keys keys;
   std::vector<RankHandle> alice;
   for (api::NodeId node = 1; node < 9; ++node)
-    for (const RankHandle handle : wait_on(cluster, keys, node, kAlice, 2)) alice.push_back(handle);
+    for (const RankHandle handle : wait_on(cluster, keys, node, kAlice, kMaxJobs / 8))
+      alice.push_back(handle);
   cluster.run(Duration::seconds(1));
   CHECK(waiting(cluster, alice) == Quotas{}.jobs);
   CHECK(cluster.ranks[alice.back()].state == State::kFailed);
-  CHECK(has(cluster.ranks[alice.back()].reason, "node n0 coordinates 8 jobs of user 1000 already"));
+  CHECK(
+      has(cluster.ranks[alice.back()].reason, "node n0 coordinates 32 jobs of user 1000 already"));
   // A node that gets into contact asks a second time, so there may be more refusals.
   CHECK(refusals(cluster, 0, Refusal::kUserJobs) >= kMaxJobs - Quotas{}.jobs);
   CHECK(waiting(cluster, wait_on(cluster, keys, 8, kBob, 1)) == 1);
@@ -119,6 +122,18 @@ TEST_CASE("a user's ranks on a node are bounded, and count until their memory is
   CHECK(cluster.attach(1, 0, 2, key_number(100), kAlice) == 0);
   cluster.hosts[1].manager->memory_freed(held[0]);
   CHECK(cluster.attach(1, 0, 2, key_number(100), kAlice) != 0);
+}
+
+TEST_CASE("the ranks of a node are bounded, whoever owns them") {
+  Cluster cluster(1, 2, 0, sharded_planner());
+  for (std::uint32_t i = 0; i < kMaxRanksOfNode; ++i) {
+    const auto job = static_cast<std::uint8_t>(1 + i / kMaxLocalRanks);
+    REQUIRE(cluster.attach(1, i % kMaxLocalRanks, kMaxRanks, key_number(job), kRootUser) != 0);
+  }
+  CHECK(cluster.attach(1, 0, 2, key_number(100), kRootUser) == 0);
+  CHECK(has(cluster.refusal,
+            "node n1 holds memory for 1024 ranks already, which is the most; wait until some end"));
+  CHECK(refusals(cluster, 1, Refusal::kNoSlot) == 1);
 }
 
 TEST_CASE("a job waits for its ranks for so long and no longer, and then names the missing") {
@@ -178,23 +193,23 @@ TEST_CASE("a job that is ready is not bounded by the wait") {
 TEST_CASE("when every slot is taken, the oldest job of the user with the most that wait goes") {
   Cluster cluster(1, 3, 0, sharded_planner());
   Keys keys;
-  const auto alice = wait_on(cluster, keys, 1, kAlice, 8);
-  const auto bob = wait_on(cluster, keys, 2, kBob, 8);
+  const auto alice = wait_on(cluster, keys, 1, kAlice, kHalf);
+  const auto bob = wait_on(cluster, keys, 2, kBob, kHalf);
   const auto carol = wait_on(cluster, keys, 0, kCarol, 1);
   cluster.run(Duration::seconds(1));
   CHECK(waiting(cluster, carol) == 1);
   CHECK(cluster.ranks[alice[0]].state == State::kFailed);
   CHECK(has(cluster.ranks[alice[0]].reason,
-            "node n0 coordinates 16 jobs, and this one gave way to one of user 1002 while waiting "
+            "node n0 coordinates 64 jobs, and this one gave way to one of user 1002 while waiting "
             "for rank 1 of 2 to attach; start all ranks of a job together"));
-  CHECK(waiting(cluster, alice) == 7);
-  CHECK(waiting(cluster, bob) == 8);
+  CHECK(waiting(cluster, alice) == kHalf - 1);
+  CHECK(waiting(cluster, bob) == kHalf);
   CHECK(refusals(cluster, 0, Refusal::kGaveWay) == 1);
 
   // Jobs give way only until the users have about as many.
-  const auto more = wait_on(cluster, keys, 0, kCarol, 7);
+  const auto more = wait_on(cluster, keys, 0, kCarol, kHalf - 1);
   cluster.run(Duration::seconds(1));
-  CHECK(waiting(cluster, more) == 4);
+  CHECK(waiting(cluster, more) + 1 == kMaxJobs / 3);
   const auto again = wait_on(cluster, keys, 1, kAlice, 1);
   cluster.run(Duration::seconds(1));
   CHECK(waiting(cluster, again) == 0);
@@ -205,14 +220,14 @@ TEST_CASE("jobs that wait keep none out whose ranks are all there") {
   Cluster cluster(1, 3, 0, sharded_planner(2));
   Keys keys;
   SECTION("at the coordinator") {
-    wait_on(cluster, keys, 1, kAlice, 8);
-    wait_on(cluster, keys, 1, kBob, 8);
+    wait_on(cluster, keys, 1, kAlice, kHalf);
+    wait_on(cluster, keys, 1, kBob, kHalf);
   }
   SECTION("at a node that only sums, which cannot be asked whose jobs wait there") {
     // The coordinator does not know the jobs of this node, because no message reaches it.
     cluster.cut = [](api::NodeId a, api::NodeId b) { return a == 2 || b == 2; };
-    wait_on(cluster, keys, 2, kAlice, 8);
-    wait_on(cluster, keys, 2, kBob, 8);
+    wait_on(cluster, keys, 2, kAlice, kHalf);
+    wait_on(cluster, keys, 2, kBob, kHalf);
     REQUIRE(cluster.hosts[2].manager->jobs().size() == kMaxJobs);
     cluster.cut = [](api::NodeId, api::NodeId) { return false; };
   }
@@ -233,7 +248,7 @@ TEST_CASE("a node takes no slot away for a newcomer whom the coordinator refuses
     const RankHandle refused = cluster.attach(2, 0, 1, keys.fresh(), kAlice);
     REQUIRE(refused != 0);
     cluster.run(Duration::seconds(1));
-    CHECK(has(cluster.ranks[refused].reason, "node n0 coordinates 8 jobs of user 1000 already"));
+    CHECK(has(cluster.ranks[refused].reason, "node n0 coordinates 32 jobs of user 1000 already"));
   }
   CHECK(waiting(cluster, bob) == bob.size());
 }
@@ -241,13 +256,14 @@ TEST_CASE("a node takes no slot away for a newcomer whom the coordinator refuses
 TEST_CASE("who holds much takes nothing from who holds less") {
   Cluster cluster(1, 3, 0, sharded_planner());
   Keys keys;
-  run_on(cluster, keys, 1, kAlice, 8);
-  run_on(cluster, keys, 1, kBob, 7);
+  run_on(cluster, keys, 1, kAlice, kHalf);
+  run_on(cluster, keys, 1, kBob, kHalf - 1);
   const auto carol = wait_on(cluster, keys, 2, kCarol, 1);
+  cluster.run(Duration::seconds(1));  // the coordinator hears of it first
   const RankHandle more = cluster.attach(1, 0, 1, keys.fresh(), kBob);
   cluster.run(Duration::seconds(1));
   CHECK(waiting(cluster, carol) == 1);
-  CHECK(has(cluster.ranks[more].reason, "node n0 coordinates 16 jobs already"));
+  CHECK(has(cluster.ranks[more].reason, "node n0 coordinates 64 jobs already"));
 }
 
 TEST_CASE("no rank holds a slot that it was refused, whenever another one leaves") {

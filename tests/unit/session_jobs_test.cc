@@ -139,15 +139,15 @@ TEST_CASE("what cannot be is refused at once") {
   SECTION("too many jobs on one node") {
     for (std::uint8_t job = 0; job < kMaxJobsOfNode; ++job)
       REQUIRE(cluster.attach(1, 0, 2, key_number(job)) != 0);
-    CHECK(cluster.attach(1, 0, 2, key_number(100)) == 0);
-    CHECK(has(cluster.refusal, "serves 32 jobs already"));
+    CHECK(cluster.attach(1, 0, 2, key_number(200)) == 0);
+    CHECK(has(cluster.refusal, "serves 128 jobs already"));
   }
   SECTION("too many jobs on the coordinator") {
     for (std::uint8_t job = 0; job < kMaxJobs; ++job) cluster.attach(0, 0, 2, key_number(job));
-    const RankHandle more = cluster.attach(1, 0, 2, key_number(100));
+    const RankHandle more = cluster.attach(1, 0, 2, key_number(200));
     cluster.run(Duration::seconds(1));
     CHECK(cluster.ranks[more].state == State::kFailed);
-    CHECK(has(cluster.ranks[more].reason, "node n0 coordinates 16 jobs already"));
+    CHECK(has(cluster.ranks[more].reason, "node n0 coordinates 64 jobs already"));
   }
   SECTION("two ranks on one connection") {
     const RankHandle handle = cluster.attach(0, 0, 4, kKey);
