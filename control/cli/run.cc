@@ -92,6 +92,12 @@ void append_to(const std::string& path, const std::string& text) {
   if (!(file << text).flush()) complain(fmt::format("cannot write the report to {}", path));
 }
 
+std::string how_it_failed(const ChildEnd& end) {
+  if (end.signal != 0) return fmt::format("was ended by signal {}", end.signal);
+  if (end.exit_code != 0) return fmt::format("ended with exit status {}", end.exit_code);
+  return {};
+}
+
 ChildEnd verify_run(const RunOptions& options, RunSettings settings, const Environment& base) {
   const std::string user_report(value_of(base, "GRADPLANE_REPORT"));
   if (user_report.find('%') != std::string::npos) {
@@ -113,7 +119,7 @@ ChildEnd verify_run(const RunOptions& options, RunSettings settings, const Envir
   ChildEnd end = run_child(options.command, environment.value());
   const std::string text = folder.read_all();
   const telemetry::RunReport report = telemetry::parse_run_report(text);
-  fmt::print(stderr, "{}", telemetry::verdict_text(report));
+  fmt::print(stderr, "{}", telemetry::verdict_text(report, how_it_failed(end)));
   if (!user_report.empty()) append_to(user_report, text);
   if (end.signal == 0 && end.exit_code == 0 && !report.carried()) {
     end.exit_code = kExitNothingCarried;

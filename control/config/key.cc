@@ -73,8 +73,11 @@ Result<ClusterKey> load_cluster_key(const Config& config) {
   // With O_NONBLOCK a FIFO that is given by mistake cannot block the start.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    return key_file_error(path, fmt::format("{}; write the cluster's key there, with mode 0600",
-                                            std::strerror(errno)));
+    const char* const what_to_do =
+        errno == EACCES ? "run the daemon as root or as the owner of the file"
+                        : "write the cluster's key there: (umask 077; openssl rand -hex 16 >FILE), "
+                          "and copy it to all nodes";
+    return key_file_error(path, fmt::format("{}; {}", std::strerror(errno), what_to_do));
   }
   auto key = read_key(fd, path);
   close(fd);

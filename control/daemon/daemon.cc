@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "control/daemon/huge_pages.h"
+#include "control/daemon/kernel_address.h"
 #include "control/daemon/numa.h"
 #include "control/daemon/placement.h"
 #include "control/daemon/planners.h"
@@ -127,8 +128,11 @@ Status Daemon::open_dataplane() {
                              std::thread::hardware_concurrency() - 1)};
   }
   if (!cpus.empty()) (void)prefer_memory_of(cpus.front());
-  if (const std::string warning = numa_warning(cpus, config_.port()); !warning.empty())
-    log_.line(config::LogLevel::kWarn, warning);
+  const std::string& interface = config_.port().interface;
+  for (const std::string& warning :
+       {numa_warning(cpus, config_.port()),
+        kernel_address_warning(interface, kernel_addresses(interface))})
+    if (!warning.empty()) log_.line(config::LogLevel::kWarn, warning);
   if (Status opened = open_doorbells(); !opened) return opened;
   if (Status opened = open_port(); !opened) return opened;
   groups_ = std::make_unique<GroupMembership>(config_, *port_);
@@ -257,6 +261,7 @@ void Daemon::run() {
   watch_bounds();
   watch_rounds();
   watch_links();
+  watch_drops();
   watch_memory();
   run_actions();
   loop_->run();

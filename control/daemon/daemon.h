@@ -10,6 +10,7 @@
 
 #include "control/config/config.h"
 #include "control/daemon/core.h"
+#include "control/daemon/drop_watch.h"
 #include "control/daemon/groups.h"
 #include "control/daemon/jobs.h"
 #include "control/daemon/lent_memory.h"
@@ -99,6 +100,7 @@ class Daemon : public server::ConnectionHandler {
   void answer_topology(Instant now);
   void take_plans();
   void watch_links();
+  void watch_drops();
   void beat();
   void watch_bounds();
   void watch_memory();
@@ -133,6 +135,8 @@ class Daemon : public server::ConnectionHandler {
   std::uint64_t datagrams_lost_ = 0;  // not sent, because the command queue was full
   bool snapshot_wanted_ = false;
   bool links_wanted_ = false;
+  bool drops_wanted_ = false;
+  DropWatch drop_watch_;
   LinkTable links_;
   std::vector<server::ConnectionId> status_askers_;
   struct TopologyAsker {

@@ -18,12 +18,16 @@ namespace {
 
 /// The longest report that fits a message together with the rest of the message.
 constexpr std::size_t kMaxReportBytes = protocol::kMaxSocketMessageBytes - 1024;
+/// How often the daemon looks for drops that an operator should know of. A trainer waits for 10 s
+/// before it goes on without gradplane, so the log has the reason before that.
+constexpr Duration kDropsInterval = Duration::seconds(5);
 
 }  // namespace
 
 /// Asks each poll loop for a snapshot, unless some are on their way already.
 void Daemon::ask_snapshot() {
-  snapshot_wanted_ = !status_askers_.empty() || !topology_askers_.empty() || links_wanted_;
+  snapshot_wanted_ =
+      !status_askers_.empty() || !topology_askers_.empty() || links_wanted_ || drops_wanted_;
   const bool can_ask = std::all_of(cores_.begin(), cores_.end(), [](const auto& core) {
     return core->snapshot != nullptr && core->commands.room() > 0;
   });
@@ -36,6 +40,13 @@ void Daemon::ask_snapshot() {
   }
 }
 
+/// Looks at what the poll loops have dropped, also while there is no job.
+void Daemon::watch_drops() {
+  drops_wanted_ = true;
+  ask_snapshot();
+  loop_->start_timer(server::EventLoop::now() + kDropsInterval, [this] { watch_drops(); });
+}
+
 bool Daemon::has_all_snapshots() const {
   return std::all_of(cores_.begin(), cores_.end(),
                      [](const auto& core) { return core->snapshot != nullptr; });
@@ -45,7 +56,11 @@ bool Daemon::has_all_snapshots() const {
 void Daemon::on_snapshots(Instant now) {
   for (std::size_t c = 0; c < cores_.size(); ++c) links_.update(*cores_[c]->snapshot, now, c);
   session_->on_links(samples_of(links_.take_updated(now), config_.self), now);
-  links_wanted_ = snapshot_wanted_ = false;
+  Dropped dropped;
+  for (const auto& core : cores_) dropped.add(*core->snapshot);
+  for (const std::string& warning : drop_watch_.look(dropped, now))
+    log_.line(config::LogLevel::kWarn, warning);
+  links_wanted_ = drops_wanted_ = snapshot_wanted_ = false;
   // Sending may close a connection, and that removes it from status_askers_.
   const auto status_askers = std::exchange(status_askers_, {});
   if (!status_askers.empty()) {

@@ -43,6 +43,7 @@ void fields(Archive& a, Of<WaitingFor> auto& m) {
   counted(a, "attempt", m.attempt);
   a.number("missing_count", m.missing_count, 0, kMaxRanks);
   a.numbers("missing", m.missing, kMaxRanks, kMaxRanks);
+  a.numbers("unheard", m.unheard, kMaxNodes, kMaxNodes);
 }
 
 template <typename Archive>

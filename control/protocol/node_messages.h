@@ -36,7 +36,7 @@ inline constexpr std::size_t kMaxPlanBytes = kMaxNodeMessageBytes - 1024;
 static_assert(kMaxNodeTextBytes + 64 < 1024, "a Prepare with the longest plan and label fits");
 /// The most links of one ReportLinks, which then takes two or three datagrams.
 inline constexpr std::size_t kMaxReportedLinks = 64;
-static_assert(kMaxRanks * 2 + kMaxNodeTextBytes + 64 < kMaxNodeMessageBytes,
+static_assert((kMaxRanks + kMaxNodes) * 2 + kMaxNodeTextBytes + 64 < kMaxNodeMessageBytes,
               "every message that lists ranks fits");
 
 /// Node to coordinator: these ranks of the job are attached here. The node sends the whole list
@@ -56,6 +56,8 @@ struct WaitingFor {
   std::uint32_t attempt = 0;
   std::uint32_t missing_count = 0;
   std::vector<std::uint16_t> missing;  // the first of them
+  // Nodes of which the coordinator has not heard, so that it cannot know their ranks.
+  std::vector<std::uint16_t> unheard;
 };
 /// Coordinator to a node that joined: these ranks cannot take part.
 struct Refused {

@@ -102,8 +102,7 @@ std::optional<Denial> Coordinator::make_room(const protocol::Join& m) {
 }
 
 std::string Coordinator::waiting_text(const Job& job) const {
-  return "waiting for " + ranks_text(missing_ranks(job)) + " of " + std::to_string(job.world_size) +
-         " to attach";
+  return session::waiting_text(config_, missing_ranks(job), job.world_size, unheard());
 }
 
 Instant Coordinator::wait_ends(const Job& job) const {
@@ -244,6 +243,7 @@ bool Coordinator::send_table_parts(const std::function<bool(api::NodeId)>& has_r
 void Coordinator::on_node_lost(api::NodeId node, const std::string& why, bool is_back,
                                Instant now) {
   relays_.on_lost(node);
+  if (!is_back) in_contact_.erase(node);
   lose_in_takeovers(node, why, is_back, now);
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto current = it++;
@@ -303,7 +303,8 @@ void Coordinator::send_updates(Job& job, Instant now) {
   if (missing.empty()) return;
   const auto count = static_cast<std::uint32_t>(missing.size());
   for (const auto& [node, joined] : job.joined)
-    outbox_.tell_member(node, protocol::WaitingFor{job.key, joined.attempt, count, missing});
+    outbox_.tell_member(node,
+                        protocol::WaitingFor{job.key, joined.attempt, count, missing, unheard()});
 }
 
 void Coordinator::fail(Jobs::iterator job, const std::string& reason, api::NodeId not_to) {
@@ -372,9 +373,8 @@ std::vector<JobView> Coordinator::views() const {
     view.missing.assign(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(named));
     view.missing_count = static_cast<std::uint32_t>(missing.size());
     if (!missing.empty())
-      view.reason = job.state == JobState::kWaiting
-                        ? "waiting for " + ranks_text(missing) + " to attach"
-                        : "goes on without " + ranks_text(missing);
+      view.reason = job.state == JobState::kWaiting ? waiting_text(job)
+                                                    : "goes on without " + ranks_text(missing);
     if (missing.empty() && job.state == JobState::kWaiting)
       view.reason = job.planning ? "its plan is being made" : "waiting for nodes that may sum";
     if (job.state == JobState::kPrepared)

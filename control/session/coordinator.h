@@ -56,7 +56,10 @@ class Coordinator {
   bool on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now);
   /// `is_back`: the node answers again, but everything agreed with it before is void.
   void on_node_lost(api::NodeId node, const std::string& why, bool is_back, Instant now);
-  void on_node_connected(api::NodeId node) { relays_.on_connected(node); }
+  void on_node_connected(api::NodeId node) {
+    relays_.on_connected(node);
+    in_contact_.insert(node);
+  }
   /// The node has sent something just now.
   void on_node_heard(api::NodeId node) {
     if (!relays_.silent().empty()) relays_.on_connected(node);
@@ -175,6 +178,7 @@ class Coordinator {
   std::optional<Denial> make_room(const protocol::Join& m);
   Instant wait_ends(const Job& job) const;
   std::string waiting_text(const Job& job) const;
+  std::vector<api::NodeId> unheard() const;
   void refuse(api::NodeId node, const protocol::Join& m, const std::vector<std::uint16_t>& ranks,
               const Denial& denial);
   void refuse_all(Jobs::iterator job, const std::string& reason);
@@ -257,6 +261,7 @@ class Coordinator {
   Jobs jobs_;
   LinkReports reports_;
   Relays relays_;
+  std::set<api::NodeId> in_contact_;  // nodes that have answered since they were last lost
   std::uint64_t last_ticket_ = 0;
   Takeovers takeovers_;
   std::uint32_t last_epoch_;

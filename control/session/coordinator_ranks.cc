@@ -67,9 +67,19 @@ void Coordinator::on_late_join(Jobs::iterator found, api::NodeId from, const pro
     return;
   }
   job.joining[from] = {{m.attempt, m.ranks}, now + kMoreMayCome, now + config_.quotas.wait};
-  outbox_.tell_member(from, protocol::WaitingFor{job.key, m.attempt, 0, {}});
+  outbox_.tell_member(from, protocol::WaitingFor{job.key, m.attempt, 0, {}, {}});
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": " + node_text(config_, from) +
                                    " brings " + ranks_text(m.ranks) + " to join it");
+}
+
+/// Nodes that may have ranks of which the coordinator cannot know.
+std::vector<api::NodeId> Coordinator::unheard() const {
+  std::vector<api::NodeId> unheard;
+  for (std::size_t i = 0; i < config_.node_names.size(); ++i) {
+    const auto node = static_cast<api::NodeId>(i);
+    if (node != config_.self && !in_contact_.contains(node)) unheard.push_back(node);
+  }
+  return unheard;
 }
 
 std::string Coordinator::why_not_late(const Job& job, api::NodeId from,

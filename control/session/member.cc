@@ -142,9 +142,9 @@ void Member::on(const protocol::WaitingFor& m) {
   protocol::Waiting waiting;
   waiting.missing.assign(m.missing.begin(), m.missing.begin() + static_cast<std::ptrdiff_t>(named));
   waiting.missing_count = m.missing_count;
-  waiting.reason = m.missing.empty() ? "all ranks are here; the plan is being made"
-                                     : "waiting for " + ranks_text(m.missing) + " of " +
-                                           std::to_string(job.world_size) + " to attach";
+  waiting.reason = m.missing.empty()
+                       ? "all ranks are here; the plan is being made"
+                       : session::waiting_text(config_, m.missing, job.world_size, m.unheard);
   tell_waiting(job, std::move(waiting));
 }
 

@@ -18,6 +18,11 @@ constexpr Duration kFirstPing = Duration::ms(20);
 constexpr Duration kMaxRtt = Duration::seconds(60);
 constexpr std::uint32_t kMaxBackoffShift = 6;
 
+/// What to look at if a peer has never answered.
+constexpr const char* kSilentFromStart =
+    "; is its gradplaned running, and do both nodes have the same cluster.nodes, "
+    "cluster.udp_port and cluster key?";
+
 std::string seconds_text(Duration d) {
   const std::int64_t tenths = d.count_ns() / Duration::ms(100).count_ns();
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
@@ -104,7 +109,9 @@ void PeerLink::tick(Instant now) {
   // If this node itself was stopped, its own pause must not count as silence of the peer.
   if (now - next_deadline() > config_.suspect_after / 2) quiet_since_ = now;
   if (now - quiet_since_ >= suspicion()) {
-    const std::string why = "has been silent for " + seconds_text(now - quiet_since_);
+    const std::string how_long = seconds_text(now - quiet_since_);
+    const std::string why = connected() ? "has been silent for " + how_long
+                                        : "has not answered for " + how_long + kSilentFromStart;
     if (silence_reported_)
       reset(now);
     else

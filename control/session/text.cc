@@ -49,6 +49,15 @@ std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeI
   return list_text("node", nodes.size(), [&](std::size_t i) { return name_of(config, nodes[i]); });
 }
 
+std::string waiting_text(const SessionConfig& config, const std::vector<std::uint16_t>& missing,
+                         std::uint32_t world_size, const std::vector<api::NodeId>& unheard) {
+  const std::string text =
+      "waiting for " + ranks_text(missing) + " of " + std::to_string(world_size) + " to attach";
+  if (unheard.empty()) return text;
+  return text + "; no word has come from " + nodes_text(config, unheard) +
+         ": if ranks have attached there, see the logs of the daemons";
+}
+
 std::string plan_text(const SessionConfig& config, const api::Plan& plan, const std::string& note) {
   std::vector<api::NodeId> roots;
   for (const api::Tree& tree : plan.trees)

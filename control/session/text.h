@@ -15,6 +15,9 @@ std::string node_text(const SessionConfig& config, api::NodeId node);
 std::string ranks_text(const std::vector<std::uint16_t>& ranks);
 /// "node w1", "nodes w1, w2 and w3", "nodes w1, w2, w3, w4, w5, w6, w7, w8 and 12 more".
 std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeId>& nodes);
+/// "waiting for rank 1 of 2 to attach", and why that may not be seen if some nodes are `unheard`.
+std::string waiting_text(const SessionConfig& config, const std::vector<std::uint16_t>& missing,
+                         std::uint32_t world_size, const std::vector<api::NodeId>& unheard);
 /// "star, root agg", "sharded, predicted 2 s, roots w0 and w1", "packed, 5 trees, root agg". Each
 /// root is named once. `note` may be empty.
 std::string plan_text(const SessionConfig& config, const api::Plan& plan, const std::string& note);

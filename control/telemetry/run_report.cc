@@ -139,10 +139,12 @@ ReasonCounts all_passed(const RunReport& report) {
   return all;
 }
 
-std::string headline(const RunReport& report) {
+std::string headline(const RunReport& report, const std::string& ending) {
   const std::size_t attached = static_cast<std::size_t>(
       std::count_if(report.processes.begin(), report.processes.end(),
                     [](const ProcessReport& process) { return process.attached; }));
+  if (report.processes.empty() && !ending.empty())
+    return fmt::format("not attached: no process reported. The command {}", ending);
   if (report.processes.empty()) {
     return "not attached: no process reported. Either none loaded a libtorch that gradplane knows, "
            "or it was killed, or it is statically linked or privileged, where LD_PRELOAD means "
@@ -165,6 +167,9 @@ std::string headline(const RunReport& report) {
     return "not attached: every process group has one rank (WORLD_SIZE), so there is nothing to "
            "send; gradplane carries groups of two ranks and more";
   }
+  const bool fell_back = std::any_of(report.processes.begin(), report.processes.end(),
+                                     [](const ProcessReport& p) { return p.fallen_back_ops > 0; });
+  if (passed.empty() && fell_back) return "not attached: every collective fell back";
   if (passed.empty()) return "not attached: no collective was carried, and none passed through";
   return "not attached: every collective went to the original";
 }
@@ -194,8 +199,8 @@ RunReport parse_run_report(std::string_view text) {
   return report;
 }
 
-std::string verdict_text(const RunReport& report) {
-  std::string out = fmt::format("gradplane: {}\n", headline(report));
+std::string verdict_text(const RunReport& report, const std::string& ending) {
+  std::string out = fmt::format("gradplane: {}\n", headline(report, ending));
   for (const ProcessReport& process : report.processes) out += process_line(process);
   if (report.unreadable_lines > 0) {
     out += fmt::format("  {} of the report could not be read\n",

@@ -52,7 +52,8 @@ struct RunReport {
 /// Parses the reports of a run. It never fails: a line that is no report is only counted.
 RunReport parse_run_report(std::string_view text);
 
-/// Text for a person: whether gradplane carried anything, and what each process did.
-std::string verdict_text(const RunReport& report);
+/// Text for a person: whether gradplane carried anything, and what each process did. `ending` says
+/// how the command failed, "ended with exit status 2"; empty if it did not.
+std::string verdict_text(const RunReport& report, const std::string& ending = "");
 
 }  // namespace gradplane::telemetry

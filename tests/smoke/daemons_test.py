@@ -194,6 +194,26 @@ def another_key_is_named():
         rank.wait()
 
 
+def another_udp_port_is_named():
+    with lab(["agg", "w1"]) as made, Cluster(made) as c:
+        terminate(c.daemons["w1"])
+        c.start("w1", replace=[("  nodes:", "  udp_port: 47100\n  nodes:")])
+        c.wait_ready("w1")
+        waiting = {h: c.rank(h, r, 2, "--ready-timeout-ms", 60000)
+                   for r, h in enumerate(["agg", "w1"])}  # fmt: skip
+        wait_until(lambda: "(unknown_node)" in c.log("agg"), "agg to warn of its packets")
+
+        def why_waits(host):
+            return next((job["reason"] for job in c.status(host)["jobs"]), "")
+
+        wait_until(lambda: "no word has come from node w1" in why_waits("agg"), "agg to say it")
+        wait_until(lambda: "node agg has not answered" in c.log("w1"), "w1 to say it")
+        expect("cluster.udp_port" in c.log("w1"), f"and what to compare: {c.log('w1')}")
+        for rank in waiting.values():
+            rank.kill()
+            rank.wait()
+
+
 def carry_small_frames_only(made, host):
     """From now on the host's link carries heartbeats, but no blocks in either direction."""
     for device in (f"d-{host}", f"u-{host}"):
@@ -293,6 +313,7 @@ if __name__ == "__main__":
                 a_dead_daemon_is_named_and_may_come_back,
                 a_daemon_that_is_stopped_says_so,
                 another_key_is_named,
+                another_udp_port_is_named,
                 a_path_that_carries_no_blocks_ends_the_job,
                 unlike_rounds_are_told,
                 start_failures_name_cause_and_remedy,

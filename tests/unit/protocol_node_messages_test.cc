@@ -25,7 +25,7 @@ const Report kOddReport{kKey, 98, 99,   0xfffffff1, 100, 97,         true, false
 
 std::vector<NodeMessage> one_of_each() {
   return {Join{kKey, 1, 1000, 8, {0, 7}, "train.py", true},
-          WaitingFor{kKey, 2, 6, {1, 2, 3}},
+          WaitingFor{kKey, 2, 6, {1, 2, 3}, {7}},
           Refused{kKey, 3, {7}, "rank 7 is there twice"},
           Prepare{kKey, 4, 98, 99, 8, kOddSettings, "train.py",
                   std::vector<std::byte>(300, std::byte{5}), true, true},
@@ -245,9 +245,12 @@ TEST_CASE("a node message out of range is rejected") {
 TEST_CASE("the longest node messages fit") {
   std::vector<std::uint16_t> ranks(kMaxRanks);
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<std::uint16_t>(i);
-  const auto waiting = parse_node_message(encode(WaitingFor{kKey, 1, kMaxRanks, ranks}));
+  std::vector<std::uint16_t> nodes(kMaxNodes);
+  std::iota(nodes.begin(), nodes.end(), std::uint16_t{0});
+  const auto waiting = parse_node_message(encode(WaitingFor{kKey, 1, kMaxRanks, ranks, nodes}));
   REQUIRE(waiting.ok());
   CHECK(std::get<WaitingFor>(*waiting.message).missing == ranks);
+  CHECK(std::get<WaitingFor>(*waiting.message).unheard == nodes);
 
   const std::vector<std::byte> part(kMaxBucketPartBytes, std::byte{1});
   const auto describe = parse_node_message(encode(DescribeBucket{kKey, 1, part}));

@@ -40,11 +40,14 @@ TEST_CASE("while ranks are missing, everyone who waits hears for whom") {
   for (const RankHandle handle : {zero, two}) {
     CHECK(cluster.ranks[handle].state == State::kWaiting);
     CHECK(cluster.ranks[handle].missing == std::vector<std::uint32_t>{1, 3});
-    CHECK(cluster.ranks[handle].reason == "waiting for ranks 1 and 3 of 4 to attach");
+    CHECK(cluster.ranks[handle].reason ==
+          "waiting for ranks 1 and 3 of 4 to attach; no word has come from node n2: if ranks have "
+          "attached there, see the logs of the daemons");
   }
   cluster.attach(2, 3, 4, kKey);
   cluster.run(Duration::seconds(1));
   CHECK(cluster.ranks[two].missing == std::vector<std::uint32_t>{1});
+  CHECK(cluster.ranks[two].reason == "waiting for rank 1 of 4 to attach");
   cluster.detach(zero, false);
   cluster.run(Duration::seconds(1));
   CHECK(cluster.ranks[two].missing == std::vector<std::uint32_t>{0, 1});
@@ -285,7 +288,8 @@ TEST_CASE("a plan that cannot be made, or that a member does not take, is told t
     const RankHandle handle = cluster.attach(1, 0, 1, kKey);
     cluster.run(Duration::seconds(8));
     CHECK(cluster.ranks[handle].state == State::kFailed);
-    CHECK(has(cluster.ranks[handle].reason, "node n2 has been silent"));
+    CHECK(has(cluster.ranks[handle].reason, "node n2 has not answered for 3."));
+    CHECK(has(cluster.ranks[handle].reason, "; is its gradplaned running"));
   }
 }
 

@@ -194,7 +194,7 @@ TEST_CASE("a member heeds the epoch that it has, no other") {
   const auto heeded = [](const Action& action) { return !std::holds_alternative<LogLine>(action); };
   for (const NodeMessage& message :
        std::vector<NodeMessage>{Commit{kKey, 4, 0}, Abort{kKey, 4, "x"}, Failed{kKey, 6, "x"},
-                                Finished{kKey, 4}, WaitingFor{kKey, attempt, 1, {1}},
+                                Finished{kKey, 4}, WaitingFor{kKey, attempt, 1, {1}, {}},
                                 Refused{kKey, attempt, {0}, "x"}, Commit{key_number(2), 5, 0}}) {
     bench.member.on_message(message, kNow);
     CHECK(std::none_of(bench.outbox.actions.begin(), bench.outbox.actions.end(), heeded));
@@ -215,10 +215,10 @@ TEST_CASE("answers to an earlier attempt are ignored by who waits") {
   const std::uint32_t attempt = letters<Join>(bench.outbox).at(0).second.attempt;
   bench.outbox.actions.clear();
   bench.member.on_message(Refused{kKey, attempt + 1, {0}, "x"}, kNow);
-  bench.member.on_message(WaitingFor{kKey, attempt + 1, 1, {1}}, kNow);
+  bench.member.on_message(WaitingFor{kKey, attempt + 1, 1, {1}, {}}, kNow);
   bench.member.on_message(Failed{kKey, 5, "x"}, kNow);
   CHECK(bench.outbox.actions.empty());
-  bench.member.on_message(WaitingFor{kKey, attempt, 1, {1}}, kNow);
+  bench.member.on_message(WaitingFor{kKey, attempt, 1, {1}, {}}, kNow);
   CHECK(count_actions<NotifyRank>(bench.outbox) == 1);
   bench.member.on_message(Refused{kKey, attempt, {1}, "not ours"}, kNow);
   CHECK(count_actions<NotifyRank>(bench.outbox) == 0);

@@ -76,7 +76,11 @@ TEST_CASE("the verdict") {
         "  pid 11, rank 0: attached; carried 3 collectives (4 rounds, 5.0 KiB), passed through 3 "
         "(device 2, reduce_op 1), 2 rounds partial in 9 blocks, 3 exact means of the parameters, "
         "fell back 1 time for 2 collectives, recovered 1 round: no daemon\n");
-  CHECK(verdict_text({}).starts_with("gradplane: not attached: no process reported."));
+  CHECK(verdict_text({}).starts_with("gradplane: not attached: no process reported. Either"));
+  CHECK(verdict_text({}, "ended with exit status 2") ==
+        "gradplane: not attached: no process reported. The command ended with exit status 2\n");
+  CHECK(verdict_text(parse_run_report(R"({"fallen_back_ops": 25})"))
+            .starts_with("gradplane: not attached: every collective fell back\n"));
   CHECK(verdict_text(parse_run_report(R"({"attached": true})"))
             .starts_with("gradplane: attached, but nothing was carried"));
   CHECK(verdict_text(parse_run_report("{}\nx"))

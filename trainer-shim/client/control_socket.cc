@@ -6,7 +6,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <system_error>
 
@@ -28,6 +30,11 @@ std::string errno_text(int value) {
   return std::generic_category().message(value);
 }
 
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
 Failure connect_failure(const std::string& path, int error) {
   const std::string what = "cannot reach gradplaned at " + path + ": " + errno_text(error);
   if (error == EACCES || error == EPERM) {
@@ -36,7 +43,10 @@ Failure connect_failure(const std::string& path, int error) {
                 " may not use this daemon: run as root or as the daemon's user, or ask its "
                 "operator to add you to its control.group or to control.allow_uids"};
   }
-  return {GP_NO_DAEMON, what + "; start gradplaned on this host, or name its socket"};
+  // Ranks tell each other why they go on without gradplane, so the text names the host.
+  return {GP_NO_DAEMON, what + "; start gradplaned on host " + host_name() +
+                            ", or set GRADPLANE_SOCKET "
+                            "to its socket there"};
 }
 
 /// Takes ownership of every descriptor of a message, whatever their number.

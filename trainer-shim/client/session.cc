@@ -285,7 +285,10 @@ void Session::take_messages() {
     const auto got = attachment_.control.receive(received);
     if (got == ControlSocket::Got::kNothing) return;
     if (got == ControlSocket::Got::kEnd) {
-      return end(GP_BROKEN, "gradplaned closed the connection; it ended, or dropped this rank");
+      return end(
+          GP_BROKEN,
+          "gradplaned closed the connection: it has ended, or it dropped this rank, and then "
+          "its log says why");
     }
     const auto parsed = protocol::parse_daemon_message(received.text);
     if (!parsed.ok()) {

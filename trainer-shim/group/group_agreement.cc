@@ -18,11 +18,12 @@ constexpr std::size_t kMinRoundBytes = kMinBlockBytes;
 
 /// What the other ranks have not done yet when an exchange of statements takes long.
 const char* awaited_in(Stage stage, bool able) {
-  if (stage == Stage::kRecover) return "say how far they came in the lost session";
+  if (stage == Stage::kRecover)
+    return "say how far they came before the session with gradplane was lost";
   if (stage != Stage::kStopped) return "reach this collective";
   return able ? "end their group, too: its last sums were made without some rank, which may need "
                 "them from this one"
-              : "leave the lost session";
+              : "notice that their session with gradplane is lost";
 }
 
 }  // namespace
