@@ -11,7 +11,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from rank_basics import RANK, WORLD, let_gloo_free, say, start
+from rank_basics import BACKEND, RANK, WORLD, import_backend, let_gloo_free, say, start
 
 TIMEOUT = datetime.timedelta(seconds=60)
 FIRST_QUORUMS = 6  # during which libraries allocate what they keep
@@ -27,9 +27,16 @@ def held():
     return {"files": files, "threads": threads, "shared": shared}
 
 
+def make_group(store, rank, size):
+    """A group of Gloo, or of the backend whose name is asked for, as PyTorch itself makes it."""
+    if BACKEND == "gloo":
+        return dist.ProcessGroupGloo(store, rank, size, TIMEOUT)
+    import_backend()
+    return dist.Backend._plugins[BACKEND.upper()].creator_fn(store, rank, size, TIMEOUT)
+
+
 def train(store, number, ranks):
-    group = dist.ProcessGroupGloo(dist.PrefixStore(f"quorum/{number}", store), ranks.index(RANK),
-                                  len(ranks), TIMEOUT)
+    group = make_group(dist.PrefixStore(f"quorum/{number}", store), ranks.index(RANK), len(ranks))
     for step in range(3):
         t = torch.full((1000,), float(RANK + step))
         group.allreduce([t]).wait()

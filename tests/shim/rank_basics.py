@@ -27,11 +27,16 @@ def bits(*tensors):
     return digest.hexdigest()
 
 
+def import_backend():
+    """What a program does that asks for the backend by name, as "gradplane" or "cpu:gradplane"."""
+    if "gradplane" in BACKEND:
+        import gradplane.torch  # noqa: F401
+
+
 def start(seconds=int(os.environ.get("GP_TEST_GROUP_SECONDS", "60"))):
     if dist.is_initialized():
         return  # when several programs run in one process
-    if BACKEND == "gradplane":
-        import gradplane.torch  # noqa: F401
+    import_backend()
     dist.init_process_group(BACKEND, timeout=datetime.timedelta(seconds=seconds))
 
 

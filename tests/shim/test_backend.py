@@ -25,8 +25,8 @@ def by_name(program, world=2, env=None, rank_env=None, args=(), falls_back=False
             source="rank_programs.py"):
     """Runs a program and returns the outcomes and the reports of all ranks."""
     with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
-        own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"), **BY_NAME,
-                         **(env or {}))  # fmt: skip
+        own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"),
+                         **{**BY_NAME, **(env or {})})  # fmt: skip
         outcomes = run_ranks(program, world, env=own, rank_env=rank_env, args=args, preload=False,
                              source=source, forked=False)  # fmt: skip
         expect_all_well(outcomes, program)
