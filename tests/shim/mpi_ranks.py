@@ -17,6 +17,8 @@ LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpirun.mpich"}
 PROGRAMS = dict(one.split("=") for one in os.environ["GP_TEST_MPI_PROGRAMS"].split(":"))
 # Calls of each collective in `exact`: types times operations times sizes times places.
 EXACT = 7 * 4 * 3 * 2
+# The elements of each type in its all_reduces: operations times places times all sizes.
+EXACT_ELEMENTS = 4 * 2 * (1 + 1000 + 50001)
 
 
 class Run:

@@ -9,8 +9,8 @@ import os
 import subprocess
 import tempfile
 
-from harness import FAKE_ADAPTER_DIR, HERE, FakeDaemon, expect
-from mpi_ranks import EXACT, PROGRAMS, Run, run_all
+from harness import FAKE_ADAPTER_DIR, HERE, FakeDaemon, expect, submitted_elements
+from mpi_ranks import EXACT, EXACT_ELEMENTS, PROGRAMS, Run, run_all
 
 NO_DAEMON = {"GRADPLANE_SOCKET": "/nonexistent/socket", "GRADPLANE_ADAPTER_DIR": FAKE_ADAPTER_DIR}
 PYTHON = "/usr/bin/python3"
@@ -29,6 +29,21 @@ def test_exact(mpi):
         done.expect_carried(all_reduce=EXACT, reduce_scatter=EXACT)
         done.expect(all(r["passed"] == {} for r in done.reports), "nothing passes")
         done.expect("gradplane" not in done.err, "nothing is said")
+
+
+def test_bytes_are_those_of_the_operation(mpi):
+    # A sum of all shards would send the same bytes, but each rank would also receive all of them.
+    world, types, bytes_of_all_types = 3, 7, 44
+    expected = {"all_reduce": types * EXACT_ELEMENTS,
+                "reduce_scatter": types * EXACT_ELEMENTS * world}
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(mpi, "exact", world, {"GRADPLANE_TEST_SUBMISSIONS": folder + "/log"})
+        done.expect_well()
+        for rank, report in enumerate(done.reports):
+            submitted = submitted_elements(f"{folder}/log.{rank}")
+            done.expect(submitted == expected, f"{expected}, not {submitted}")
+            needed = bytes_of_all_types * EXACT_ELEMENTS * (1 + world)
+            done.expect(report["carried_bytes"] == needed, f"{needed} bytes")
 
 
 def test_a_program_that_asks_for_less_threads(mpi):

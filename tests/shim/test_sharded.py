@@ -7,7 +7,8 @@ import os
 import sys
 import tempfile
 
-from harness import (SKIP, TORCH, FakeDaemon, expect, expect_all_well, reports, run_all, run_ranks)
+from harness import (SKIP, TORCH, FakeDaemon, expect, expect_all_well, reports, run_all, run_ranks,
+                     submitted_elements)
 
 SOURCE = "sharded_programs.py"
 
@@ -45,9 +46,15 @@ def test_gathering_into_one_tensor():
 
 def test_bytes_are_those_of_the_operation():
     # A sum of all shards would send the same bytes, but each rank would also receive all of them.
-    _, found = carried("scattered_run", 2, args=("1",))
-    for report in found:
-        expect(report["carried"] == {"reduce_scatter": 3, "all_reduce": 1}, str(report))
+    whole, summed = 2 * (100 + 16384 * 3 + 7 + 9), 7  # of four bytes, and of eight
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log")
+        _, found = carried("scattered_run", 2, {"GRADPLANE_TEST_SUBMISSIONS": log}, args=("1",))
+        for rank, report in enumerate(found):
+            expect(report["carried"] == {"reduce_scatter": 3, "all_reduce": 1}, str(report))
+            expect(report["carried_bytes"] == 4 * whole + 8 * summed, str(report))
+            submitted = submitted_elements(f"{log}.{rank}")
+            expect(submitted == {"reduce_scatter": whole, "all_reduce": summed}, str(submitted))
 
 
 def test_means_are_gloos_sums_unless_asked():
