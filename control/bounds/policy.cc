@@ -155,6 +155,19 @@ bool fits_any(const std::string& pattern, std::span<const api::BucketBounds> tab
   });
 }
 
+/// " 0.weight, 0.bias", or " none".
+std::string first_names(std::span<const api::BucketBounds> tables) {
+  constexpr std::size_t kNamed = 4;
+  std::string text;
+  std::size_t named = 0;
+  for (const api::BucketBounds& table : tables) {
+    for (const api::BoundedTensor& tensor : table.tensors) {
+      if (named++ < kNamed) text += (text.empty() ? " " : ", ") + tensor.name;
+    }
+  }
+  return text.empty() ? " none" : text;
+}
+
 }  // namespace
 
 std::uint32_t blocks_of(const api::BoundedTensor& tensor, ElementType type,
@@ -205,7 +218,7 @@ std::string summary(const Rules& rules, std::span<const api::BucketBounds> table
   for (const PatternBound& entry : rules.patterns) note_idle(entry.pattern);
   for (const PatternWireType& entry : rules.wire_types) note_idle(entry.pattern);
   if (!idle.empty()) {
-    text += "; no tensor's name fits" + idle +
+    text += "; no tensor's name fits" + idle + "; the first names are" + first_names(tables) +
             " (DDP tells names only under TORCH_DISTRIBUTED_DEBUG=INFO, else they are param.N)";
   }
   return text;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/bounds/rules.h"
+#include "control/config/shared_sections.h"
 #include "control/plan/network.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/endpoint.h"
@@ -264,6 +265,7 @@ struct Config {
   TrainingConfig training;
   Quotas quotas;
   LogLevel log_level = LogLevel::kInfo;
+  std::vector<SharedSection> shared_sections;
 
   const NodeConfig& self_node() const { return cluster.nodes[self]; }
   const PortConfig& port() const { return self_node().port; }

@@ -217,6 +217,7 @@ ParsedConfig parse_config(std::string_view text, const std::string& file_name,
     resolve_network(draft);
     check_consistency(draft);
     parsed.settings = make_settings(draft, self_origin);
+    draft.config.shared_sections = shared_sections(parsed.settings);
   }
   std::stable_sort(draft.errors.begin(), draft.errors.end(),
                    [](const ConfigError& a, const ConfigError& b) { return a.line < b.line; });

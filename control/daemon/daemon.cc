@@ -263,6 +263,7 @@ void Daemon::run() {
   watch_links();
   watch_drops();
   watch_memory();
+  session_->greet(clock_now());
   run_actions();
   loop_->run();
 }

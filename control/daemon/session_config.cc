@@ -52,6 +52,8 @@ session::SessionConfig session_config(const config::Config& config, const config
                 .gain = config.plan.redraw.gain_ppm / 1e6};
   for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n)
     if (config.cluster.nodes[n].aggregate) out.relays.push_back(static_cast<api::NodeId>(n));
+  for (const config::SharedSection& section : config.shared_sections)
+    out.shared_sections.emplace_back(section.name, section.digest);
   out.check_plan = check_plan;
   out.elastic = config.elastic;
   return out;

@@ -81,6 +81,7 @@ void fields(Archive& a, Of<Prepare> auto& m) {
   a.blob("plan", m.plan, kMaxPlanBytes);
   a.flag("learn_bounds", m.learn_bounds);
   a.flag("grants", m.grants);
+  a.numbers("shared_sections", m.shared_sections, kMaxSharedSections, UINT16_MAX + 1);
 }
 
 template <typename Archive>

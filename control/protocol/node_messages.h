@@ -57,7 +57,7 @@ struct WaitingFor {
   std::uint32_t missing_count = 0;
   std::vector<std::uint16_t> missing;  // the first of them
   // Nodes of which the coordinator has not heard, so that it cannot know their ranks.
-  std::vector<std::uint16_t> unheard;
+  std::vector<std::uint16_t> unheard = {};
 };
 /// Coordinator to a node that joined: these ranks cannot take part.
 struct Refused {
@@ -87,6 +87,8 @@ struct JobSettings {
   std::uint32_t cores = 1;          // poll cores of the node: entries of poll.cores, at least 1
   bool operator==(const JobSettings&) const = default;
 };
+/// The most sections in a Prepare.
+inline constexpr std::size_t kMaxSharedSections = 16;
 /// Coordinator to every node that gets, keeps or loses a part in the job by this plan: prepare the
 /// plan. A node that cannot, or that has other settings, answers PlanRefused.
 struct Prepare {
@@ -100,6 +102,8 @@ struct Prepare {
   std::vector<std::byte> plan;  // control/session/plan_codec.h
   bool learn_bounds = false;    // the coordinator's gather.preset is auto: roots measure for it
   bool grants = false;          // receivers grant their links; the same for all plans of a job
+  // Digests of the sections of the coordinator's file that should be the same on every node.
+  std::vector<std::uint16_t> shared_sections = {};
 };
 /// Member to coordinator: it is ready. If it takes part in the job already, it opens no round from
 /// `horizon` on until it hears Commit or Abort.

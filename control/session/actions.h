@@ -108,6 +108,9 @@ struct SessionConfig {
   PlanCheck check_plan;           // checks every plan before it is installed
   bool elastic = false;           // coordinator: ranks may leave and join a job that runs
   RedrawSettings redraw;
+  /// The sections of this node's file that should be the same on every node: name and digest. All
+  /// nodes have the same sections, in this order.
+  std::vector<std::pair<std::string, std::uint16_t>> shared_sections = {};
   /// Nodes that may sum for jobs of which they have no ranks.
   std::vector<api::NodeId> relays = {};
 };

@@ -21,6 +21,8 @@ std::vector<api::NodeId> list_of(const std::set<api::NodeId>& nodes) {
 }  // namespace
 
 void Coordinator::send_prepare(Job& job) {
+  std::vector<std::uint16_t> digests;
+  for (const auto& [name, digest] : config_.shared_sections) digests.push_back(digest);
   for (const api::NodeId node : job.change->awaited()) {
     // The attempt names ranks that wait. Ranks that run go by the epoch.
     const auto joined = job.changed.find(node);
@@ -29,7 +31,7 @@ void Coordinator::send_prepare(Job& job) {
     outbox_.tell_member(
         node, protocol::Prepare{job.key, attempt, job.first_epoch, job.change->epoch(),
                                 job.world_size, config_.job_settings, job.label, job.change_bytes,
-                                config_.learn_bounds, job.grants});
+                                config_.learn_bounds, job.grants, digests});
   }
   job.change_bytes.clear();
 }

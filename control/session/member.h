@@ -153,6 +153,7 @@ class Member {
   Jobs::iterator find_preparing(std::uint32_t job_id, std::uint32_t epoch);
   void ignore(const char* message, std::uint32_t epoch);
   static std::string change_text(const Job& job);
+  void warn_of_other_sections(const protocol::Prepare& m);
   void decline(const protocol::Prepare& m, const std::string& reason);
   void install(const protocol::Prepare& m, api::Plan plan, Instant now);
   static std::vector<std::uint16_t> ranks_of(const Job& job);  // in order
@@ -171,6 +172,7 @@ class Member {
   std::map<RankHandle, std::uint32_t> users_;  // until memory_freed()
   std::uint32_t last_attempt_ = 0;
   ReplanQuestions questions_;
+  std::string other_sections_;       // in which the coordinator's file was last seen to differ
   std::string coordinator_trouble_;  // why it cannot be reached; empty: it can, as far as known
 };
 

@@ -33,6 +33,7 @@ void Member::on(const protocol::Prepare& m, Instant now) {
     decline(m, difference);
     return;
   }
+  warn_of_other_sections(m);
   Result<api::Plan> plan = known ? further_plan(found->second, m) : acceptable_plan(m);
   if (!plan.ok()) {
     decline(m, self + ": " + plan.error().message);
@@ -52,6 +53,26 @@ void Member::on(const protocol::Prepare& m, Instant now) {
   // cannot be refused.
   if (m.epoch == m.first_epoch)
     outbox_.tell_coordinator(protocol::Prepared{m.key, m.epoch, false, 0});
+}
+
+/// Plans, bounds and quotas are the coordinator's, so a job runs although another file says
+/// something else. But after a takeover other values would count.
+void Member::warn_of_other_sections(const protocol::Prepare& m) {
+  std::string others;
+  for (std::size_t s = 0; s < config_.shared_sections.size(); ++s) {
+    const auto& [name, digest] = config_.shared_sections[s];
+    if (s >= m.shared_sections.size() || m.shared_sections[s] == digest) continue;
+    others += (others.empty() ? "" : ", ") + name;
+  }
+  if (others == other_sections_) return;
+  other_sections_ = others;
+  if (others.empty()) return;
+  outbox_.log(LogLevel::kWarn,
+              node_text(config_, outbox_.coordinator()) +
+                  ", which coordinates, has other values in " + others + " than " +
+                  node_text(config_, config_.self) +
+                  "; those of the coordinator count, and it may be another node one day, so make "
+                  "the files the same");
 }
 
 void Member::decline(const protocol::Prepare& m, const std::string& reason) {

@@ -150,6 +150,12 @@ PeerLink& SessionManager::touch(api::NodeId node, Instant now) {
   return links_.try_emplace(node, link, now).first->second;
 }
 
+void SessionManager::greet(Instant now) {
+  if (coordinates()) return;
+  greets_ = involvement_changed_ = true;
+  deliver(now);
+}
+
 void SessionManager::say_goodbye(Instant now) {
   for (auto& [node, link] : links_) touch(node, now).say_goodbye(now);
   deliver(now);
@@ -187,7 +193,13 @@ void SessionManager::on_report(api::NodeId node, const LinkReport& report, Insta
   if (report.connected) {
     outbox_.log(LogLevel::kDebug, node_text(config_, node) + " is in contact");
     coordinator_.on_node_connected(node);
-    if (node == outbox_.coordinator()) member_.on_coordinator_connected();
+    if (node == outbox_.coordinator()) {
+      member_.on_coordinator_connected();
+      if (std::exchange(greets_, false)) {
+        outbox_.log(LogLevel::kInfo, node_text(config_, node) + ", which coordinates, answers");
+        involvement_changed_ = true;
+      }
+    }
     if (is_rival(node)) tell_term(node, now);
   }
   for (const std::vector<std::byte>& bytes : report.messages) take_envelope(node, bytes, now);
@@ -238,7 +250,8 @@ void SessionManager::dispatch(api::NodeId from, bool to_coordinator,
 void SessionManager::watch_involved(Instant now) {
   std::vector<bool> involved(config_.node_names.size());
   coordinator_.mark_involved(involved);
-  if (member_.needs_coordinator()) involved[outbox_.coordinator()] = true;
+  const bool greets = greets_ && outbox_.coordinator() == config_.coordinator;
+  if (greets || member_.needs_coordinator()) involved[outbox_.coordinator()] = true;
   mark_rivals(involved);
   election_.mark_asked(involved);
   for (std::size_t i = 0; i < involved.size(); ++i) {
@@ -246,9 +259,12 @@ void SessionManager::watch_involved(Instant now) {
     if (node == config_.self) continue;
     const auto link = links_.find(node);
     const bool watched = link != links_.end() && link->second.watched();
-    if (watched == involved[i]) continue;
-    touch(node, now).set_watched(involved[i], now);
-    if (involved[i] && is_rival(node)) tell_term(node, now);
+    if (watched != involved[i]) touch(node, now).set_watched(involved[i], now);
+    // A rival may have been watched before this node began to coordinate: as its own coordinator.
+    if (!involved[i])
+      told_rivals_.erase(node);
+    else if (is_rival(node) && told_rivals_.insert(node).second)
+      tell_term(node, now);
   }
 }
 

@@ -85,6 +85,9 @@ class SessionManager {
   /// `table` are ignored. Each id comes once. The table goes to the coordinator if the rank is the
   /// first of its job.
   void describe_bucket(RankHandle handle, const api::BucketBounds& table, Instant now);
+  /// This daemon begins: calls the coordinator until it answers, so that an operator sees whether
+  /// the two hear each other before there is a job.
+  void greet(Instant now);
   /// This daemon ends: tells all peers, so that they need not wait for its silence.
   void say_goodbye(Instant now);
   void tick(Instant now);
@@ -138,9 +141,11 @@ class SessionManager {
   Coordinator coordinator_;
   LinkReporter link_reporter_;
   Election election_;
+  bool greets_ = false;    // the coordinator has not answered since greet()
   bool is_doubt_ = false;  // the last election began in doubt: the coordinator is not lost
   Instant doubt_since_;    // silence of the coordinator before this time does not count
   Instant term_since_;
+  std::set<api::NodeId> told_rivals_;  // that know, or will know, of the term of this node
   std::map<api::NodeId, PeerLink> links_;
   std::set<api::NodeId> touched_;     // links that may have reports or datagrams
   bool involvement_changed_ = false;  // the nodes to watch may have changed

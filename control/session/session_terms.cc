@@ -105,6 +105,7 @@ void SessionManager::follow(const Term& term, Instant now) {
   election_.stop();
   outbox_.term = term;
   term_since_ = now;
+  told_rivals_.clear();
   involvement_changed_ = true;
   outbox_.log(LogLevel::kInfo, node_text(config_, term.coordinator) +
                                    " coordinates from now on (term " + std::to_string(term.number) +

@@ -63,7 +63,10 @@ class Story {
     cluster_.redraw.every = Duration::ms(500);
     if (pick(2) == 0) cluster_.planning_takes = Duration::ms(static_cast<std::int64_t>(pick(400)));
     if (aggregator_ != api::kNoNode) cluster_.relays = {aggregator_};
-    for (api::NodeId node = 0; node < nodes_; ++node) cluster_.start(node);
+    for (api::NodeId node = 0; node < nodes_; ++node) {
+      cluster_.start(node);
+      if (seed % 2 == 1) cluster_.hosts[node].manager->greet(cluster_.now);
+    }
     for (std::uint16_t rank = 0; rank < world_size_; ++rank)
       home_.push_back(static_cast<api::NodeId>(pick(nodes_)));
   }

@@ -123,6 +123,20 @@ void errors() {
       MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
   expect(status == MPI_SUCCESS, "a failure is one of the request");
   say_status("request", MPI_Wait(&request, MPI_STATUS_IGNORE));
+
+  const int other = 1 - own_rank;
+  int sent = 1;
+  int received = 0;
+  MPI_Request several[] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Status statuses[3];
+  MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &several[0]);
+  MPI_Irecv(&received, 1, MPI_INT, other, 7, MPI_COMM_WORLD, &several[2]);
+  MPI_Send(&sent, 1, MPI_INT, other, 7, MPI_COMM_WORLD);
+  expect(MPI_Waitall(3, several, statuses) == MPI_ERR_IN_STATUS, "one of several has failed");
+  say_status("one of several", statuses[0].MPI_ERROR);
+  expect(statuses[1].MPI_ERROR == MPI_SUCCESS && statuses[2].MPI_ERROR == MPI_SUCCESS &&
+             statuses[2].MPI_SOURCE == other && received == 1,
+         "the others have not failed");
 }
 
 /// Sums on communicators with and without a name.

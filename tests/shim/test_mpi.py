@@ -187,7 +187,7 @@ def test_required(mpi):
         done.expect(f"gradplane: MPI_Allreduce: gradplane: {why}" in done.err, "it is said")
         done.expect("it went on" not in done.out, "an error is fatal by default")
         if status == 0:
-            for what in ("all_reduce", "request"):
+            for what in ("all_reduce", "request", "one of several"):
                 done.expect(done.out.count(f"{what}: gradplane: {why}") == 2, "it can be read")
 
 

@@ -282,7 +282,8 @@ TEST_CASE("the summary names the patterns that fit nothing") {
   rules.patterns = {{"*.bias", 0}, {"par*", 0}, {"layer4.*", 0.05F}};
   const auto tables = resolve(rules, kSizes, std::vector{table(1, {{"param.0", 90 * kBlock}})});
   const std::string text = summary(rules, tables);
-  CHECK(text.find("no tensor's name fits *.bias, layer4.* (DDP") != std::string::npos);
+  CHECK(text.find("no tensor's name fits *.bias, layer4.*; the first names are param.0 (DDP") !=
+        std::string::npos);
 }
 
 TEST_CASE("tensors of fp32 get the wire type of the first pattern that fits") {

@@ -32,36 +32,6 @@ std::vector<RankHandle> ready_job(Cluster& cluster, std::uint16_t world_size) {
 
 }  // namespace
 
-TEST_CASE("while ranks are missing, everyone who waits hears for whom") {
-  Cluster cluster(1, 3, 0, sharded_planner());
-  const RankHandle zero = cluster.attach(0, 0, 4, kKey);
-  const RankHandle two = cluster.attach(1, 2, 4, kKey);
-  cluster.run(Duration::seconds(1));
-  for (const RankHandle handle : {zero, two}) {
-    CHECK(cluster.ranks[handle].state == State::kWaiting);
-    CHECK(cluster.ranks[handle].missing == std::vector<std::uint32_t>{1, 3});
-    CHECK(cluster.ranks[handle].reason ==
-          "waiting for ranks 1 and 3 of 4 to attach; no word has come from node n2: if ranks have "
-          "attached there, see the logs of the daemons");
-  }
-  cluster.attach(2, 3, 4, kKey);
-  cluster.run(Duration::seconds(1));
-  CHECK(cluster.ranks[two].missing == std::vector<std::uint32_t>{1});
-  CHECK(cluster.ranks[two].reason == "waiting for rank 1 of 4 to attach");
-  cluster.detach(zero, false);
-  cluster.run(Duration::seconds(1));
-  CHECK(cluster.ranks[two].missing == std::vector<std::uint32_t>{0, 1});
-  CHECK(cluster.ranks[two].state == State::kWaiting);
-
-  const std::vector<JobView> jobs = cluster.hosts[0].manager->jobs();
-  REQUIRE(jobs.size() == 1);
-  CHECK(jobs[0].missing == std::vector<std::uint32_t>{0, 1});
-  CHECK(jobs[0].ranks.size() == 2);
-  cluster.attach(0, 0, 4, kKey);
-  cluster.attach(0, 1, 4, kKey);
-  CHECK(cluster.run(Duration::seconds(1), [&] { return cluster.all_ranks(State::kReady); }));
-}
-
 TEST_CASE("the ranks of a node that is lost while others wait are missing again") {
   Cluster cluster(1, 3, 0, sharded_planner());
   const RankHandle zero = cluster.attach(0, 0, 3, kKey);

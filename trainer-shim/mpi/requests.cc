@@ -102,16 +102,37 @@ void Request::finish(std::exception_ptr failure) {
 }
 
 #ifdef MPICH_NUMVERSION
+namespace {
+
+/// Waits for requests that are not ours, and writes the error of each into its status.
+int wait_for_others(int count, MPI_Request* requests, MPI_Status* statuses) {
+  const int code = PMPI_Waitall(count, requests, statuses);
+  if (code != MPI_ERR_IN_STATUS && statuses != MPI_STATUSES_IGNORE)
+    for (int i = 0; i < count; ++i) statuses[i].MPI_ERROR = code;
+  return code;
+}
+
+}  // namespace
+
 int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses) {
-  int failure = MPI_SUCCESS;
-  for (int i = 0; i < count && requests != nullptr; ++i) {
-    if (!open_requests().has(requests[i])) continue;
-    MPI_Status* const status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
-    const int code = PMPI_Wait(&requests[i], status);
-    if (code != MPI_SUCCESS) failure = code;
+  if (requests == nullptr) return PMPI_Waitall(count, requests, statuses);
+  const bool ignored = statuses == MPI_STATUSES_IGNORE;
+  bool failed = false;
+  for (int i = 0; i < count;) {
+    int end = i;
+    while (end < count && !open_requests().has(requests[end])) ++end;
+    if (end > i) {
+      failed |= wait_for_others(end - i, requests + i,
+                                ignored ? MPI_STATUSES_IGNORE : statuses + i) != MPI_SUCCESS;
+    } else {
+      const int code = PMPI_Wait(&requests[i], ignored ? MPI_STATUS_IGNORE : &statuses[i]);
+      if (!ignored) statuses[i].MPI_ERROR = code;
+      failed |= code != MPI_SUCCESS;
+      ++end;
+    }
+    i = end;
   }
-  const int others = PMPI_Waitall(count, requests, statuses);
-  return failure != MPI_SUCCESS ? failure : others;
+  return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
 }
 #endif
 

@@ -34,7 +34,8 @@ class Request final : public Completion {
 
 #ifdef MPICH_NUMVERSION
 /// Replaces MPI_Waitall. MPICH (seen in 4.0.2) aborts when it waits for a generalized request and a
-/// null request together, so this waits for ours before the others.
+/// null request together, so this waits for each of ours by itself. If some request has failed, it
+/// returns MPI_ERR_IN_STATUS, and each status has its MPI_ERROR.
 int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses);
 #endif
 
