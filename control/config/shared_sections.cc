@@ -20,12 +20,13 @@ std::uint32_t mix(std::uint32_t hash, std::string_view text) {
 }
 
 /// Whether a key is in a section. Of nodes only those values count that all nodes must know; the
-/// ports of other nodes matter to their owners.
+/// ports of other nodes matter to their owners. Other quotas are those of a node.
 bool is_in(std::string_view key, std::string_view section) {
   if (section == "cluster.nodes") {
     return key.starts_with("cluster.nodes[") &&
            (key.ends_with("].name") || key.ends_with("].address") || key.ends_with("].aggregate"));
   }
+  if (section == "quotas") return key == "quotas.jobs" || key == "quotas.wait";
   if (!key.starts_with(section)) return false;
   const std::string_view rest = key.substr(section.size());
   return rest.empty() || rest.front() == '.' || rest.front() == '[';

@@ -49,19 +49,19 @@ std::vector<std::string> DropWatch::look(const Dropped& dropped, Instant now) {
       telling(PortDrop::kAddressConflict, 1, port::port_drop_name(PortDrop::kAddressConflict),
               "are ARP packets in which another station has this node's address; see whether two "
               "daemons run with the same --node, and whether the kernel has the address, too"),
-      telling(PortDrop::kWrongVlan, 10, port::port_drop_name(PortDrop::kWrongVlan),
-              "have another VLAN tag than port.vlan, or none; compare port.vlan with the switch"),
-      telling(PortDrop::kBadHeader, 10, port::port_drop_name(PortDrop::kBadHeader),
-              "are fragments, cut off or have IP options; see whether a link on the way has a "
-              "smaller MTU than port.mtu"),
   };
   std::vector<std::string> warnings;
   for (std::size_t i = 0; i < kReasons; ++i) {
     Seen& seen = seen_[i];
-    if (all[i].count < seen.count + all[i].at_least || now < seen.next_warning) continue;
-    warnings.push_back(fmt::format("dropped {} received packets ({}) that {}",
-                                   all[i].count - seen.count, all[i].name, all[i].text));
-    seen = {all[i].count, now + kDropWarningPause};
+    if (all[i].count >= seen.count + all[i].at_least && now >= seen.next_warning) {
+      warnings.push_back(fmt::format("dropped {} received packets ({}) that {}",
+                                     all[i].count - seen.count, all[i].name, all[i].text));
+      seen.next_warning = now + kDropWarningPause;
+      seen.window_ends = now;
+    }
+    if (now < seen.window_ends) continue;
+    seen.count = all[i].count;
+    seen.window_ends = now + kDropWindow;
   }
   return warnings;
 }

@@ -14,6 +14,8 @@ namespace gradplane::daemon {
 
 /// Between two warnings of one reason.
 inline constexpr Duration kDropWarningPause = Duration::seconds(10 * 60);
+/// Drops that come within this time count together. A mistake in a file brings many.
+inline constexpr Duration kDropWindow = Duration::seconds(20);
 
 /// The datagrams without a job that the cores of a daemon have dropped since its start, by reason.
 struct Dropped {
@@ -27,13 +29,14 @@ struct Dropped {
 /// such a mistake nodes merely seem silent to each other, so nothing else names it.
 class DropWatch {
  public:
-  /// Returns a warning for each reason that has grown enough since its last warning.
+  /// Returns a warning for each reason of which there were enough drops within a window.
   std::vector<std::string> look(const Dropped& dropped, Instant now);
 
  private:
-  static constexpr std::size_t kReasons = 5;
+  static constexpr std::size_t kReasons = 3;
   struct Seen {
-    std::uint64_t count = 0;  // at the last warning
+    std::uint64_t count = 0;  // when the window began
+    Instant window_ends;
     Instant next_warning;
   };
   std::array<Seen, kReasons> seen_;

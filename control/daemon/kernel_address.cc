@@ -37,8 +37,8 @@ std::string kernel_address_warning(const std::string& interface,
   for (const std::string& address : addresses) all += (all.empty() ? "" : ", ") + address;
   return fmt::format(
       "port.interface: the kernel has the address {} on {}, so its own traffic shares this port; "
-      "give gradplane an interface of its own, or remove the address (ip address flush dev {})",
-      all, interface, interface);
+      "give gradplane an interface of its own, or remove the address if nothing else needs it",
+      all, interface);
 }
 
 }  // namespace gradplane::daemon

@@ -302,9 +302,10 @@ void Coordinator::send_updates(Job& job, Instant now) {
   const std::vector<std::uint16_t> missing = missing_ranks(job);
   if (missing.empty()) return;
   const auto count = static_cast<std::uint32_t>(missing.size());
+  const std::vector<api::NodeId> silent = unheard();
   for (const auto& [node, joined] : job.joined)
     outbox_.tell_member(node,
-                        protocol::WaitingFor{job.key, joined.attempt, count, missing, unheard()});
+                        protocol::WaitingFor{job.key, joined.attempt, count, missing, silent});
 }
 
 void Coordinator::fail(Jobs::iterator job, const std::string& reason, api::NodeId not_to) {

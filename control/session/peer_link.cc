@@ -42,6 +42,8 @@ PeerLink::PeerLink(const LinkConfig& config, Instant now)
 void PeerLink::send(std::span<const std::byte> message, Instant now) {
   if (!wants_contact()) begin_contact(now);
   // The sender wants to hear that the peer is still silent, even if that was reported before.
+  // So it waits for as long as if nobody had called the peer before.
+  if (!connected() && (silence_reported_ || outgoing_.size() == 0)) quiet_since_ = now;
   if (!connected()) silence_reported_ = false;
   if (!outgoing_.push(message)) {
     lose("lets too many messages pile up", now);

@@ -10,6 +10,11 @@ namespace {
 // How many ranks, peers and links a shortened report keeps at first.
 constexpr std::size_t kMaxKept = std::max(kMaxRanks, kMaxNodes);
 
+/// A report that is shortened further leaves out jobs before it keeps fewer ranks, peers and links,
+/// and these before it keeps fewer jobs.
+constexpr std::size_t kFewOthers = 16;
+constexpr std::size_t kFewJobs = 8;
+
 /// How many entries of each list a shortened report has.
 struct Shares {
   std::size_t flows = 0;
@@ -62,10 +67,16 @@ std::string to_json(const StatusReport& report, std::size_t max_bytes) {
   // Flows are left out first: they tell how a job runs, but ranks and peers whether it runs.
   Shares shares{most_flows(report), kMaxKept, report.jobs.size()};
   while (max_bytes > 0 && text.size() > max_bytes && shares.jobs > 0) {
-    std::size_t& next = shares.flows > 0    ? shares.flows
-                        : shares.others > 0 ? shares.others
-                                            : shares.jobs;
-    next /= 2;
+    if (shares.flows > 0)
+      shares.flows /= 2;
+    else if (shares.others > kFewOthers)
+      shares.others /= 2;
+    else if (shares.jobs > kFewJobs)
+      shares.jobs -= shares.jobs / 4;
+    else if (shares.others > 0)
+      shares.others /= 2;
+    else
+      shares.jobs /= 2;
     text = dump(shortened(report, shares));
   }
   return text;

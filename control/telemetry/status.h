@@ -219,8 +219,8 @@ struct StatusReport {
 };
 
 /// One JSON object of at most `max_bytes` (0: no limit). To make it fit, flows are left out first,
-/// then ranks, peers and links evenly, then jobs; *_omitted counts them. Bytes that are not UTF-8
-/// are replaced.
+/// then most ranks, peers and links, evenly, then jobs; *_omitted counts them. Bytes that are not
+/// UTF-8 are replaced.
 std::string to_json(const StatusReport& report, std::size_t max_bytes = 0);
 
 /// Reads a report from untrusted JSON. Versions may differ, so unknown members are ignored, and

@@ -98,7 +98,7 @@ void Engine::copy_links(api::EngineSnapshot& out) {
 }
 
 void Engine::fill_snapshot(api::EngineSnapshot& out) {
-  out = {};
+  // Each value is written. What a snapshot had before stays in arrays beyond their counts.
   copy_traffic(out.node, node_.counters());
   const port::PortCounters& port = queue_.counters();
   out.port.rx_datagrams = port.rx_datagrams;

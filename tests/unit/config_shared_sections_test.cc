@@ -32,6 +32,7 @@ TEST_CASE("a digest differs where a section of the whole cluster does, by file o
   CHECK(changed_by("log: {level: debug}\nliveness: {heartbeat: 300 ms}\n").empty());
   CHECK(changed_by("quotas: {jobs: 32}\n").empty());  // the default
   CHECK(changed_by("quotas: {jobs: 31}\n") == std::set<std::string>{"quotas"});
+  CHECK(changed_by("quotas: {ranks: 63, updates: 1 GiB}\n").empty());  // of each node
   CHECK(changed_by("plan: {kind: sharded, roots: training}\n") == std::set<std::string>{"plan"});
   CHECK(changed_by("gather: {bounds: {\"*.bias\": exact}}\n") == std::set<std::string>{"gather"});
   CHECK(changed_by("ranks: {require: true}\n").empty());

@@ -97,6 +97,14 @@ TEST_CASE("who has another file than the coordinator says so, once") {
     const std::string said = warnings(5, {1, 3});
     CHECK(said.find("node n0, which coordinates, has other values in gather than node n1") == 0);
     CHECK(count_actions<InstallJob>(outbox) == 1);
+    outbox.actions.clear();
+    protocol::Prepare another = prepare(0, 6);
+    another.key = key_number(2);
+    another.shared_sections = {1, 3};
+    member.on_message(another, kNow);
+    for (const Action& action : outbox.actions)
+      if (const auto* line = std::get_if<LogLine>(&action))
+        CHECK(line->text.find("other values") == std::string::npos);
   }
   SECTION("the same file, or a coordinator that tells fewer sections") {
     CHECK(warnings(5, {1}).empty());

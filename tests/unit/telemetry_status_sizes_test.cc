@@ -37,14 +37,21 @@ TEST_CASE("the largest cluster fits a message of the control socket") {
 TEST_CASE("jobs that do not fit a message are left out, from the last, and counted") {
   constexpr std::size_t kMessageBytes = std::size_t{64} << 10;
   StatusReport report = full_report();
-  report.jobs_omitted = 0;
+  report.jobs_omitted = report.jobs[0].ranks_omitted = report.peers_omitted = 0;
+  report.peers.assign(40, report.peers[0]);
+  report.jobs[0].ranks.assign(64, report.jobs[0].ranks[1]);
   report.jobs.assign(kMaxJobsReported, report.jobs[0]);
   report.jobs.front().label = "the first";
   const std::string text = to_json(report, kMessageBytes);
   CHECK(text.size() <= kMessageBytes);
   const auto shorter = from_json(text);
   REQUIRE(shorter.ok());
-  REQUIRE(shorter.value().jobs.size() >= kMaxJobsReported / 4);
+  REQUIRE(shorter.value().jobs.size() >= 16);
+  INFO("some ranks and peers of them stay");
+  CHECK(shorter.value().jobs.front().ranks.size() >= 16);
+  CHECK(shorter.value().jobs.front().ranks.size() + shorter.value().jobs.front().ranks_omitted ==
+        64);
+  CHECK(shorter.value().peers.size() >= 16);
   CHECK(shorter.value().jobs.size() + shorter.value().jobs_omitted == kMaxJobsReported);
   CHECK(shorter.value().jobs.front().label == "the first");
   const std::string left_out = std::to_string(shorter.value().jobs_omitted);

@@ -104,18 +104,19 @@ void Request::finish(std::exception_ptr failure) {
 #ifdef MPICH_NUMVERSION
 namespace {
 
-/// Waits for requests that are not ours, and writes the error of each into its status.
+/// Waits for requests that are not ours. The status of each gets its error: where one has failed,
+/// MPI writes them itself.
 int wait_for_others(int count, MPI_Request* requests, MPI_Status* statuses) {
   const int code = PMPI_Waitall(count, requests, statuses);
-  if (code != MPI_ERR_IN_STATUS && statuses != MPI_STATUSES_IGNORE)
-    for (int i = 0; i < count; ++i) statuses[i].MPI_ERROR = code;
+  if (code == MPI_SUCCESS && statuses != MPI_STATUSES_IGNORE)
+    for (int i = 0; i < count; ++i) statuses[i].MPI_ERROR = MPI_SUCCESS;
   return code;
 }
 
 }  // namespace
 
 int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses) {
-  if (requests == nullptr) return PMPI_Waitall(count, requests, statuses);
+  if (count <= 0 || requests == nullptr) return PMPI_Waitall(count, requests, statuses);
   const bool ignored = statuses == MPI_STATUSES_IGNORE;
   bool failed = false;
   for (int i = 0; i < count;) {
