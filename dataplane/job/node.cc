@@ -39,13 +39,12 @@ Node::Node(std::uint16_t self, Link link, const GrantSettings& grants)
 
 JobRefusal Node::add(Job* job) {
   if (job_count_ == jobs_.size()) return JobRefusal::kTooMany;
-  for (const Job* other : jobs()) {
-    if (other->config().job == job->config().job) return JobRefusal::kSameId;
-  }
+  if (find(job->config().job) != nullptr) return JobRefusal::kSameId;
   if (job->config().grants && !may_grant_) return JobRefusal::kNoGrants;
   if (job->config().grants && !grant_to_peers_of(job)) return JobRefusal::kNoRoom;
   job->use_links(links_);
   job->lend_from(lends_from_bytes_);
+  ids_[job_count_] = job->config().job;
   jobs_[job_count_++] = job;
   return JobRefusal::kNone;
 }
@@ -87,6 +86,7 @@ void Node::remove(Job* job) {
     --granted_jobs_;
   }
   *at = jobs_[--job_count_];
+  ids_[static_cast<std::size_t>(at - jobs_.begin())] = ids_[job_count_];
   jobs_[job_count_] = nullptr;
 }
 
@@ -113,22 +113,28 @@ std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
     counters_.drop(hop::Drop::kMalformed);
     return std::nullopt;
   }
-  for (Job* job : jobs()) {
-    if (job->config().job != envelope.job) continue;
-    // Blocks of a job without grants take their part of the link that the others are granted.
-    if (granted_jobs_ > 0 && wire::is_block(envelope.type) && !job->config().grants)
-      grants_.on_other(wire_bytes, arrival.at);
-    const auto told = job->handle(node, envelope, datagram, congestion_experienced, arrival.at);
-    if (told) {
-      links_.on_packet(
-          node,
-          {.sent_us = envelope.timestamp_us, .wire_bytes = static_cast<std::uint32_t>(wire_bytes)},
-          arrival, *told);
-    }
+  Job* const job = find(envelope.job);
+  if (job == nullptr) {
+    counters_.drop(hop::Drop::kUnknownJob);
     return std::nullopt;
   }
-  counters_.drop(hop::Drop::kUnknownJob);
+  // Blocks of a job without grants take their part of the link that the others are granted.
+  if (granted_jobs_ > 0 && wire::is_block(envelope.type) && !job->config().grants)
+    grants_.on_other(wire_bytes, arrival.at);
+  const auto told = job->handle(node, envelope, datagram, congestion_experienced, arrival.at);
+  if (told) {
+    links_.on_packet(
+        node,
+        {.sent_us = envelope.timestamp_us, .wire_bytes = static_cast<std::uint32_t>(wire_bytes)},
+        arrival, *told);
+  }
   return std::nullopt;
+}
+
+Job* Node::find(std::uint32_t id) const {
+  const auto end = ids_.begin() + static_cast<std::ptrdiff_t>(job_count_);
+  const auto at = std::find(ids_.begin(), end, id);
+  return at == end ? nullptr : jobs_[static_cast<std::size_t>(at - ids_.begin())];
 }
 
 std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Instant now) {

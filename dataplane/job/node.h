@@ -90,6 +90,7 @@ class Node {
   hop::Counters& counters() { return counters_; }
 
  private:
+  Job* find(std::uint32_t id) const;
   bool grant_to_peers_of(Job* job);
   void list_sources_of(Job* job);
   std::optional<Outgoing> next_owed(std::span<std::byte> out, Instant now);
@@ -113,6 +114,7 @@ class Node {
   std::size_t granted_jobs_ = 0;
   awareness::IncomingLinks links_{kMaxNodes};
   std::array<Job*, kMaxJobs> jobs_{};
+  std::array<std::uint32_t, kMaxJobs> ids_{};  // of jobs_, to look up each packet
   std::size_t job_count_ = 0;
   std::size_t next_job_ = 0;
   bool relays_next_ = true;
