@@ -3,21 +3,14 @@
 #include "control/config/shared_sections.h"
 
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "control/config/config.h"
+#include "dataplane/base/siphash.h"
 
 namespace gradplane::config {
 namespace {
-
-/// FNV-1a.
-std::uint32_t mix(std::uint32_t hash, std::string_view text) {
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 16777619U;
-  }
-  return hash;
-}
 
 /// Whether a key is in a section. Of nodes only those values count that all nodes must know; the
 /// ports of other nodes matter to their owners. Other quotas are those of a node.
@@ -39,14 +32,12 @@ std::vector<SharedSection> shared_sections(const std::vector<Setting>& settings)
                                                       "gather",        "quotas", "ranks.elastic"};
   std::vector<SharedSection> sections;
   for (const std::string_view name : kNames) {
-    std::uint32_t hash = 2166136261U;
+    std::string values;
     for (const Setting& setting : settings) {
-      if (!is_in(setting.key, name)) continue;
-      for (const std::string_view part : {std::string_view(setting.key), std::string_view("="),
-                                          std::string_view(setting.value), std::string_view("\n")})
-        hash = mix(hash, part);
+      if (is_in(setting.key, name)) values += setting.key + "=" + setting.value + "\n";
     }
-    sections.push_back({std::string(name), static_cast<std::uint16_t>(hash ^ (hash >> 16))});
+    const std::uint64_t hash = siphash24({}, std::as_bytes(std::span(values)));
+    sections.push_back({std::string(name), static_cast<std::uint16_t>(hash)});
   }
   return sections;
 }
