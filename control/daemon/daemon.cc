@@ -208,6 +208,7 @@ engine::EngineOptions Daemon::engine_options(std::size_t core) const {
 
 void Daemon::make_engine(std::size_t index) {
   Core& core = *cores_[index];
+  const MemoryNear near(poll_cpu(config_, index));
   core.snapshot = std::make_unique<api::EngineSnapshot>();
   core.engine = std::make_unique<engine::Engine>(engine_options(index), port_->queue(index),
                                                  core.commands, core.events, core.reports);
@@ -215,13 +216,12 @@ void Daemon::make_engine(std::size_t index) {
 
 Status Daemon::start_loop(std::size_t index) {
   Core& core = *cores_[index];
-  const std::vector<std::uint32_t>& cpus = config_.poll.cores;
   core.poll = std::make_unique<PollThread>(
       *core.engine,
       PollOptions{.adaptive = config_.poll.idle == config::IdlePolicy::kAdaptive,
                   .spin = config_.poll.spin,
                   .max_sleep = config_.poll.max_sleep,
-                  .core = cpus.empty() ? config_.poll.core : std::optional(cpus[index]),
+                  .core = poll_cpu(config_, index),
                   .link_bits_per_second = config_.port().link_rate_bits_per_s.value_or(0)},
       core.doorbell, engine_events_.ring.get(), core.events);
   return config_.poll.real_time ? core.poll->go_before_others() : Status(Nothing{});

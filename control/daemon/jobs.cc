@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "control/daemon/node_snapshot.h"
+#include "control/daemon/numa.h"
 #include "dataplane/base/assert.h"
 #include "dataplane/engine/local_plan.h"
 
@@ -75,6 +76,7 @@ Result<std::vector<JobPart>> JobTable::make_parts(
       if (commands_[core]->room() == 0)
         return Error{"a poll loop does not take commands; is its processor overloaded?"};
       const CorePart part{static_cast<std::uint16_t>(p), static_cast<std::uint16_t>(place.count)};
+      const MemoryNear near(poll_cpu(config_, core));
       parts.push_back({.core = core,
                        .runtime = std::make_unique<engine::JobRuntime>(
                            job_config(config_, order, part), numbers, channels)});

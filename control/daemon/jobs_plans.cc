@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "control/daemon/jobs.h"
+#include "control/daemon/numa.h"
 #include "dataplane/engine/local_plan.h"
 
 namespace gradplane::daemon {
@@ -39,6 +40,7 @@ Status JobTable::prepare_plan(const session::PreparePlan& order) {
       job::PlanConfig local = engine::local_plan(order.plan, config_.self, link_rates_of(config_),
                                                  job->grants, config_.multicast.enabled, core);
       local.key = engine::key_of_part(order.packet_key, core.index);
+      const MemoryNear near(poll_cpu(config_, part.core));
       auto plan = part.runtime->make_plan(local);
       if (plan == nullptr) break;
       plans.push_back(std::move(plan));

@@ -83,4 +83,15 @@ bool prefer_memory_of(std::uint32_t cpu, const fs::path& sysfs) {
   return syscall(SYS_set_mempolicy, kPreferOneNode, &nodes, kMostNodes + 1) == 0;
 }
 
+MemoryNear::MemoryNear(std::optional<std::uint32_t> cpu, const fs::path& sysfs) {
+  if (!cpu) return;
+  const long got =
+      syscall(SYS_get_mempolicy, &policy_before_, &nodes_before_, kMostNodes + 1, nullptr, 0);
+  is_set_ = got == 0 && prefer_memory_of(*cpu, sysfs);
+}
+
+MemoryNear::~MemoryNear() {
+  if (is_set_) (void)syscall(SYS_set_mempolicy, policy_before_, &nodes_before_, kMostNodes + 1);
+}
+
 }  // namespace gradplane::daemon

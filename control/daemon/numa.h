@@ -2,7 +2,9 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,5 +22,22 @@ std::string numa_warning(const std::vector<std::uint32_t>& cpus, const config::P
 /// CPU as long as that has some. False: there is only one node, or the kernel does not tell or
 /// allow it.
 bool prefer_memory_of(std::uint32_t cpu, const std::filesystem::path& sysfs = "/sys");
+
+/// While it lives, the thread that made it gets memory as after prefer_memory_of(). Afterwards it
+/// gets memory as before.
+class MemoryNear {
+ public:
+  /// No CPU: no effect.
+  explicit MemoryNear(std::optional<std::uint32_t> cpu,
+                      const std::filesystem::path& sysfs = "/sys");
+  ~MemoryNear();
+  MemoryNear(const MemoryNear&) = delete;
+  MemoryNear& operator=(const MemoryNear&) = delete;
+
+ private:
+  int policy_before_ = 0;
+  unsigned long nodes_before_ = 0;
+  bool is_set_ = false;
+};
 
 }  // namespace gradplane::daemon

@@ -10,6 +10,10 @@ std::size_t core_count(const config::Config& config) {
   return std::max<std::size_t>(1, config.poll.cores.size());
 }
 
+std::optional<std::uint32_t> poll_cpu(const config::Config& config, std::size_t core) {
+  return config.poll.cores.empty() ? config.poll.core : std::optional(config.poll.cores[core]);
+}
+
 std::string why_one_core(const config::Config& config) {
   // Only one engine, that of queue 0, may grant the capacity of the node's link. With `auto` no job
   // of a node with several cores has grants.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "control/config/config.h"
@@ -18,6 +19,8 @@ struct Placement {
 
 /// The number of poll cores of this node.
 std::size_t core_count(const config::Config& config);
+/// The CPU of a poll core; none: the kernel's choice.
+std::optional<std::uint32_t> poll_cpu(const config::Config& config, std::size_t core);
 /// Why only one core carries each job, however many there are; empty: all cores share each job.
 std::string why_one_core(const config::Config& config);
 /// The poll cores of a job. It is the same on all nodes, because they have equally many cores.

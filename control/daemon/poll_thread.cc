@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "control/daemon/numa.h"
 #include "dataplane/hop/flow.h"
 #include "dataplane/job/job_config.h"
 
@@ -68,6 +69,7 @@ PollThread::PollThread(engine::Engine& engine, PollOptions options, const ipc::D
           CPU_ZERO(&cpus);
           CPU_SET(*options_.core, &cpus);
           pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+          (void)prefer_memory_of(*options_.core);
         }
         run();
       }) {}

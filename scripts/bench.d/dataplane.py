@@ -164,8 +164,10 @@ def make_cases(quick):
     if not quick:
         cases += [{"ranks": n, "bytes": size} for n in RANKS[1:] for size in QUICK_SIZES]
         cases += [{"ranks": 2, "bytes": MIB, "jobs": n} for n in JOBS]
-        cases += [{"ranks": 2, "bytes": 4, "every_ms": period} for period in PERIODS_MS]
+        periods = [{"ranks": 2, "bytes": 4, "every_ms": period} for period in PERIODS_MS]
+        cases += periods
         cases += [{"ranks": 2, "bytes": size, "path": "veth"} for size in SIZES]
+        cases += [{**case, "path": "veth"} for case in periods]
     return cases
 
 

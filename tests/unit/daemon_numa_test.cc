@@ -2,9 +2,11 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/daemon/numa.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <utility>
 
 #include "tests/support/catch.h"
 
@@ -31,6 +33,14 @@ struct Host {
 
   fs::path sysfs = fs::temp_directory_path() / ("gp-numa-" + std::to_string(getpid()));
 };
+
+/// The memory policy of this thread, and its nodes.
+std::pair<int, unsigned long> memory_policy() {
+  int policy = -1;
+  unsigned long nodes = 0;
+  REQUIRE(syscall(SYS_get_mempolicy, &policy, &nodes, 8 * sizeof nodes + 1, nullptr, 0) == 0);
+  return {policy, nodes};
+}
 
 }  // namespace
 
@@ -60,4 +70,23 @@ TEST_CASE("where the kernel does not say which node is near, nothing is said") {
 TEST_CASE("on a host with one node all memory is near") {
   const Host host;
   CHECK_FALSE(prefer_memory_of(0, host.sysfs));
+}
+
+TEST_CASE("memory comes from the node of a CPU for a while, and then from where it came before") {
+  const Host host;
+  const auto before = memory_policy();
+  // The host of this test may have one node. So the kernel only accepts node 0.
+  fs::create_directories(host.sysfs / "devices/system/node/node1");
+  constexpr int kPreferred = 1;  // MPOL_PREFERRED
+  {
+    const MemoryNear near(0, host.sysfs);
+    CHECK(memory_policy() == std::pair(kPreferred, 1UL));
+    {
+      const MemoryNear nobody(std::nullopt, host.sysfs);
+      const MemoryNear unknown(7, host.sysfs);
+      CHECK(memory_policy() == std::pair(kPreferred, 1UL));
+    }
+    CHECK(memory_policy() == std::pair(kPreferred, 1UL));
+  }
+  CHECK(memory_policy() == before);
 }

@@ -19,6 +19,7 @@ from packages import BUILD, CACHE, QEMU, ROOT, Skip, fetch_kernel
 
 INIT = pathlib.Path(__file__).with_name("init")
 BUSYBOX = "/bin/busybox"
+CPUS = 2
 MEMORY_MB = 3072
 HUGE_PAGES = 512
 SKIP = 77
@@ -78,6 +79,17 @@ def make_initrd(kernel):
     return initrd
 
 
+def numa_options():
+    """Each CPU has a NUMA node with its share of the memory."""
+    share = f"{MEMORY_MB // CPUS}M"
+    return [
+        word
+        for n in range(CPUS)
+        for word in ("-object", f"memory-backend-ram,id=memory{n},size={share}",
+                     "-numa", f"node,nodeid={n},cpus={n},memdev=memory{n}")
+    ]  # fmt: skip
+
+
 def qemu_options(kernel, initrd, out, models):
     # On a busy host the kernel's check of the timer may see no ticks in time, and panic.
     append = (f"console=ttyS0 quiet intel_iommu=on iommu=pt no_timer_check panic=-1 "
@@ -86,7 +98,7 @@ def qemu_options(kernel, initrd, out, models):
     return [
         "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{out}/console.log",
         "-machine", "q35,kernel-irqchip=split", "-accel", "tcg,thread=multi", "-cpu", "max",
-        "-smp", "2", "-m", str(MEMORY_MB),
+        "-smp", str(CPUS), "-m", str(MEMORY_MB), *numa_options(),
         # DPDK uses virtual addresses for DMA only if the IOMMU takes 48 bits of them.
         "-device", "intel-iommu,intremap=on,caching-mode=on,aw-bits=48",
         "-kernel", str(kernel / "vmlinuz"), "-initrd", str(initrd), "-append", append,

@@ -30,6 +30,7 @@ START_SECONDS = 60
 RANKS_SECONDS = 120
 TORCH_SECONDS = 600
 END_SECONDS = 20
+LOOK_SECONDS = 0.2
 KEY = "00112233445566778899aabbccddeeff"
 CONFIG = """control: {{socket: {work}/{node}.sock}}
 port: {{kind: pci, pci: "{address}", huge_pages: require, mtu: {mtu}, zero_copy: {zero_copy}}}
@@ -52,6 +53,11 @@ MIN_BLOCKS = 100
 MTU = 1500
 # The driver of e1000e takes frames of at most 8192 bytes into one buffer.
 JUMBO_MTU = 8000
+# Sums are mapped in huge pages, and numa_maps counts small ones.
+PAGE_BYTES = 4096
+LARGE_BYTES = 2 << 20
+# Two poll cores have parts of the same size, and the node of the first one has other memory, too.
+MIN_NODE_SHARE = 0.2
 # A round has fewer blocks if they are long.
 MIN_JUMBO_BLOCKS = 20
 
@@ -73,6 +79,7 @@ class Hosts:
         self.model = model
         self.mtu = mtu
         self._processes = []
+        self._held = {}
 
     def __enter__(self):
         try:
@@ -139,10 +146,13 @@ class Hosts:
         """Waits for the ranks, which must all succeed."""
         deadline = time.monotonic() + seconds
         for name, rank in zip(names, ranks):
-            try:
-                code = rank.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                code = f"none within {seconds} s"
+            code = None
+            while code is None and time.monotonic() < deadline:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = rank.wait(LOOK_SECONDS)
+                if self.model in nics.QUEUES:
+                    self.look_at_memory()
+            code = f"none within {seconds} s" if code is None else code
             expect(code == 0, f"{name}: exit code {code}:\n{self.log(name)}\n{self.state()}")
 
     def state(self):
@@ -177,6 +187,24 @@ class Hosts:
                   f"{port['tx_datagrams']} datagrams sent, {port['rx_datagrams']} received",
                   flush=True)  # fmt: skip
 
+    def look_at_memory(self):
+        """Keeps how much memory on each NUMA node the daemons have, when it is most."""
+        for node, daemon in zip("ab", self._processes):
+            held = [0] * nics.QUEUES[self.model]
+            for line in pathlib.Path(f"/proc/{daemon.pid}/numa_maps").read_text().splitlines():
+                words = dict(word.partition("=")[::2] for word in line.split())
+                pages = [int(words.get(f"N{n}", 0)) for n in range(len(held))]
+                # Memory of DPDK and of ranks is in files.
+                if "file" not in words and sum(pages) * PAGE_BYTES >= LARGE_BYTES:
+                    held = [had + PAGE_BYTES * more for had, more in zip(held, pages)]
+            self._held[node] = max(self._held.get(node, held), held, key=sum)
+
+    def check_memory(self, node):
+        """Checks that each poll core had its sums on the NUMA node of its own CPU."""
+        held = self._held[node]
+        said = f"memory of {node} by NUMA node: {[count >> 20 for count in held]} MiB"
+        expect(min(held) > MIN_NODE_SHARE * sum(held), said)
+        print(f"  {said}", flush=True)
 
     def check_cores(self, node, report):
         """Checks that each poll core had work, and that the NIC gave it its own frames."""
@@ -184,6 +212,7 @@ class Hosts:
         expect(len(cores) == nics.QUEUES[self.model], f"poll cores of {node}: {cores}")
         for core in cores:
             expect(core["rx_datagrams"] >= MIN_BLOCKS // 2, f"each core of {node} works: {cores}")
+        self.check_memory(node)
         # Only ARP arrives at any queue, and is handed over to each of the others.
         expect(handed_over < MIN_BLOCKS // 2, f"frames that {node} handed over: {handed_over}")
         print(f"  {node}: {[core['rx_datagrams'] for core in cores]} datagrams for its poll cores, "
