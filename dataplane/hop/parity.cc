@@ -38,9 +38,10 @@ std::uint8_t parity_factor(std::uint32_t block, std::size_t row) {
   return static_cast<std::uint8_t>(1 + h % 255);
 }
 
-std::size_t parity_rows_for(std::uint32_t blocks, double loss) {
+std::size_t parity_rows_for(std::uint32_t blocks, double loss, std::size_t blocks_per_packet) {
   const double lost = loss * blocks;
-  const double rows = std::ceil(lost + kParityMargin * std::sqrt(lost)) + 1;
+  const auto at_once = static_cast<double>(blocks_per_packet);
+  const double rows = std::ceil(lost + kParityMargin * std::sqrt(lost * at_once)) + at_once;
   if (rows > static_cast<double>(kMaxParityRows)) return 0;
   const std::size_t most = std::max(1U, blocks / kParityShare);
   return std::min(static_cast<std::size_t>(rows), most);
@@ -55,20 +56,26 @@ void Parity::open(std::size_t rows, std::uint32_t blocks) {
   added_.reset(blocks);
   added_count_ = 0;
   rows_ = rows;
+  types_ = {};
+  narrow_ = WireType::kElements;
+  longest_bytes_ = 0;
   taken_ = 0;
 }
 
-void Parity::add(std::uint32_t block, std::span<const std::byte> bytes) {
+void Parity::add(std::uint32_t block, std::span<const std::byte> bytes, WireType type) {
   GP_ASSERT(bytes.size() <= block_bytes_);
   if (rows_ == 0 || added_.test(block)) return;
   added_.set(block);
   ++added_count_;
+  if (type != WireType::kElements) narrow_ = type;
+  longest_bytes_ = std::max(longest_bytes_, bytes.size());
   std::array<std::uint8_t, kMaxParityRows> factors{};
   std::array<std::uint8_t*, kMaxParityRows> rows{};
   std::array<std::uint8_t, kMaxParityRows * 32> tables{};
   for (std::size_t r = 0; r < rows_; ++r) {
     factors[r] = parity_factor(block, r);
     rows[r] = bytes_of(store_ + r * block_bytes_);
+    types_[r] ^= gf_mul(factors[r], static_cast<std::uint8_t>(type));
   }
   const int count = static_cast<int>(rows_);
   ec_init_tables(1, count, factors.data(), tables.data());
@@ -76,12 +83,13 @@ void Parity::add(std::uint32_t block, std::span<const std::byte> bytes) {
                         bytes_of(bytes.data()), rows.data());
 }
 
-bool Parity::take_row(std::size_t r, std::span<const std::byte> bytes) {
+bool Parity::take_row(std::size_t r, std::span<const std::byte> bytes, std::uint8_t types) {
   GP_ASSERT(r < rows_ && bytes.size() <= block_bytes_);
   if (has_row(r)) return false;
   taken_ |= std::uint64_t{1} << r;
   std::byte* at = store_ + r * block_bytes_;
   for (std::size_t i = 0; i < bytes.size(); ++i) at[i] ^= bytes[i];
+  types_[r] ^= types;
   return true;
 }
 
@@ -141,6 +149,11 @@ bool ParityTable::recover(const Parity& parity, std::span<const std::uint32_t> m
   }
   const int size = static_cast<int>(count);
   if (gf_invert_matrix(factors_.data(), inverse_.data(), size) != 0) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    recovered_types_[i] = 0;
+    for (std::size_t m = 0; m < count; ++m)
+      recovered_types_[i] ^= gf_mul(inverse_[i * count + m], parity.types(chosen[m]));
+  }
   ec_init_tables(size, size, inverse_.data(), tables_.data());
   ec_encode_data(static_cast<int>(block_bytes_), size, size, tables_.data(), from.data(),
                  to.data());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dataplane/base/bitmap.h"
+#include "dataplane/model/wire_type.h"
 #include "dataplane/wire/envelope.h"
 
 /// Parity of the blocks of a round: a receiver that lacks some blocks computes them from as many
@@ -35,9 +36,10 @@ static_assert(kMinParityBlocks >= kParityShare, "what goes with parity has a row
 /// whichever they are.
 std::uint8_t parity_factor(std::uint32_t block, std::size_t row);
 
-/// The number of rows for this many blocks in flight, if this share of them is lost: less than one
-/// round in five hundred lacks more. 0: more than kMaxParityRows would be needed.
-std::size_t parity_rows_for(std::uint32_t blocks, double loss);
+/// The number of rows for this many blocks in flight, if this share of packets with so many blocks
+/// each is lost: less than one round in five hundred lacks more. 0: more than kMaxParityRows would
+/// be needed.
+std::size_t parity_rows_for(std::uint32_t blocks, double loss, std::size_t blocks_per_packet = 1);
 
 /// The rows of one round's blocks, at their sender or at their receiver. A sender adds every block
 /// once, and the rows are what it sends. A receiver adds the blocks that have come and the rows
@@ -48,8 +50,9 @@ class Parity {
   Parity(std::byte* store, std::size_t block_bytes, std::size_t max_blocks);
 
   void open(std::size_t rows, std::uint32_t blocks);
-  /// Adds a block, by its number in the edge's range. A block that was added before is ignored.
-  void add(std::uint32_t block, std::span<const std::byte> bytes);
+  /// Adds a block, by its number in the edge's range, as it is on the wire. A block that was added
+  /// before is ignored.
+  void add(std::uint32_t block, std::span<const std::byte> bytes, WireType type);
   /// The number of blocks that were added.
   std::uint32_t added() const { return added_count_; }
   /// The number of rows; 0 if the parity is spoilt.
@@ -59,8 +62,15 @@ class Parity {
     return {store_ + r * block_bytes_, block_bytes_};
   }
 
+  /// The parity of the blocks' wire types, in a row.
+  std::uint8_t types(std::size_t r) const { return types_[r]; }
+  /// The wire type of a block that has another one than kElements; kElements if there is none.
+  WireType narrow() const { return narrow_; }
+  /// The bytes of the longest block that was added.
+  std::size_t longest_bytes() const { return longest_bytes_; }
+
   /// Adds a row that has come. False if it came before. `bytes` must not be longer than a block.
-  bool take_row(std::size_t r, std::span<const std::byte> bytes);
+  bool take_row(std::size_t r, std::span<const std::byte> bytes, std::uint8_t types);
   std::uint32_t rows_taken() const;
   bool has_row(std::size_t r) const { return (taken_ >> r & 1) != 0; }
 
@@ -72,6 +82,9 @@ class Parity {
   Bitmap added_;
   std::uint32_t added_count_ = 0;
   std::size_t rows_ = 0;
+  std::array<std::uint8_t, kMaxParityRows> types_{};
+  WireType narrow_ = WireType::kElements;
+  std::size_t longest_bytes_ = 0;
   std::uint64_t taken_ = 0;  // rows that have come, one bit each
   std::uint32_t users_ = 0;  // edges that use it
 };
@@ -101,6 +114,8 @@ class ParityTable {
   std::span<const std::byte> recovered(std::size_t i) const {
     return std::span(recovered_).subspan(i * block_bytes_, block_bytes_);
   }
+  /// After recover(): what a sender says is the wire type of the i-th block of `missing`.
+  std::uint8_t recovered_type(std::size_t i) const { return recovered_types_[i]; }
 
  private:
   static constexpr std::size_t kCells = kMaxParityRows * kMaxParityRows;
@@ -111,6 +126,7 @@ class ParityTable {
   std::unique_ptr<std::byte[]> store_;  // NOLINT(modernize-avoid-c-arrays)
   std::vector<Parity> parities_;
   std::vector<std::byte> recovered_;
+  std::array<std::uint8_t, kMaxParityRows> recovered_types_{};
   // Scratch of recover().
   std::array<std::uint8_t, kCells> factors_{};
   std::array<std::uint8_t, kCells> inverse_{};

@@ -36,8 +36,12 @@ void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex pee
   const bool has_begun =
       round.id == h.round && state_.has_open(*plan, round) && receiver.has_heard();
   if (!has_begun) return state_.counters.drop(Drop::kFutureRound);
+  // The first block of a range is as long as any, and in a wire type no block is longer.
+  const bool is_of_types = h.wire_type != WireType::kElements;
+  const std::size_t longest_bytes = round.geometry.bytes_in(receiver.range().begin);
   if (!says_the_same(h, round.geometry) || receiver.range().size() == 0 ||
-      packet.payload.size() != round.geometry.bytes_in(receiver.range().begin)) {
+      packet.payload.size() > longest_bytes ||
+      (packet.payload.size() < longest_bytes && !is_of_types)) {
     return state_.counters.drop(Drop::kBadGeometry);
   }
   const bool is_needless = receiver.complete() || receiver.closed();
@@ -55,7 +59,9 @@ void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex pee
   const bool is_followed = parity != nullptr && parity->rows() == packet.envelope->parity_rows &&
                            parity->added() == receiver.arrived();
   if (!is_followed) return state_.counters.drop(Drop::kUnusedParity);
-  if (!parity->take_row(h.block, packet.payload)) return state_.counters.drop(Drop::kDuplicate);
+  const auto types = is_of_types ? static_cast<std::uint8_t>(h.contributors) : std::uint8_t{0};
+  if (!parity->take_row(h.block, packet.payload, types))
+    return state_.counters.drop(Drop::kDuplicate);
   recover(*plan, edge, packet, peer, now);
 }
 
@@ -73,9 +79,10 @@ void Receiver::follow_parity(Plan& plan, hop::InEdge& edge, const wire::BlockPac
     parity = state_.parities.take(rows, receiver.range().size());
   }
   if (parity == nullptr) return;
-  // A sender that has sent anything else than whole blocks of plain elements sends no rows.
+  // A sender that has sent a partial block sends no rows.
   if (rows != parity->rows() || receiver.complete()) return hop::ParityTable::release(parity);
-  parity->add(packet.header.block - receiver.range().begin, packet.payload);
+  parity->add(packet.header.block - receiver.range().begin, packet.payload,
+              packet.header.wire_type);
   recover(plan, edge, packet, peer, now);
 }
 
@@ -99,12 +106,19 @@ void Receiver::recover(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& p
   envelope.type = wire::block_type(envelope.type);
   wire::BlockPacket block = packet;
   block.envelope = &envelope;
+  block.header.contributors = edge.ranks;
   const Geometry geometry = round.geometry;
   is_recovering_ = true;
   for (std::size_t i = 0; i < found; ++i) {
     const std::uint32_t number = range.begin + missing[i];
+    const std::uint8_t type = state_.parities.recovered_type(i);
     block.header.block = static_cast<std::uint16_t>(number);
-    block.payload = state_.parities.recovered(i).first(geometry.bytes_in(number));
+    block.header.wire_type = is_wire_type(type) ? WireType{type} : WireType::kElements;
+    block.payload = state_.parities.recovered(i).first(payload_bytes(block.header, geometry));
+    if (!is_wire_type(type) || !wire::has_sound_scale(block.header, block.payload)) {
+      state_.counters.drop(Drop::kBadGeometry);
+      continue;
+    }
     ++state_.counters.blocks_recovered;
     take_block(plan, block, peer, now);
   }

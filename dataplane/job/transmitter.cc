@@ -31,7 +31,9 @@ Duration probe_pause(Duration timeout, std::uint8_t backoff, bool may_be_refused
 }  // namespace
 
 Transmitter::Transmitter(State& state)
-    : state_(state), ack_(std::make_unique<hop::BlockReceiver::Ack>()) {}
+    : state_(state),
+      ack_(std::make_unique<hop::BlockReceiver::Ack>()),
+      narrowed_(state.config.block_bytes) {}
 
 wire::Envelope Transmitter::envelope_of(wire::PacketType type, std::uint8_t flags,
                                         Instant now) const {

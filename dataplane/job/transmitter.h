@@ -169,8 +169,11 @@ class Transmitter {
     if (sent.wire == WireType::kElements) return;
     state_.counters.payload_bytes_saved += round.geometry.bytes_in(block) - sent.size();
   }
-  std::size_t parity_rows(const hop::Peer& peer, std::uint32_t blocks) const;
-  hop::Parity* begin_parity(hop::OutEdge& edge, std::size_t slot);
+  std::size_t blocks_per_packet(WireType type, std::size_t bytes) const;
+  std::size_t parity_rows(const hop::Peer& peer, std::uint32_t blocks,
+                          const aggregate::Tree::Outbound& sent) const;
+  hop::Parity* begin_parity(hop::OutEdge& edge, std::size_t slot,
+                            const aggregate::Tree::Outbound& sent);
   std::uint8_t add_to_parity(hop::OutEdge& edge, std::size_t slot, std::uint32_t block,
                              const aggregate::Tree::Outbound& sent);
   void guard_tail(hop::OutEdge& edge, std::size_t slot, Instant now) const;
@@ -184,6 +187,7 @@ class Transmitter {
   State& state_;
   std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written
   Load load_;                                     // being written
+  std::vector<std::byte> narrowed_;               // a block of parity, as it is on the wire
   std::size_t next_peer_ = 0;                     // the index of the peer whose turn it is
   bool group_had_turn_ = false;                   // the last block went to a group
 };

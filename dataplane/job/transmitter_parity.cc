@@ -7,6 +7,9 @@
 #include "dataplane/job/transmitter.h"
 
 namespace gradplane::job {
+
+using aggregate::Tree;
+
 namespace {
 
 /// On a lossy path the end of a round is sent twice. This fraction of a round trip bounds how much
@@ -19,19 +22,29 @@ constexpr std::size_t kSpareRows = 2;
 
 /// The most blocks that may be in flight, as far as is known: what the flow lets pass in the time
 /// in which a loss would be repaired.
-std::uint32_t blocks_on_way(const hop::Flow& flow, std::size_t block_bytes, std::uint32_t blocks) {
+std::uint32_t blocks_on_way(const hop::Flow& flow, std::size_t block_bytes,
+                            std::size_t blocks_per_packet, std::uint32_t blocks) {
   const Duration span = flow.smoothed_rtt() + flow.reorder_window();
   const double bits = static_cast<double>(flow.allowed_bits_per_second()) * span.to_seconds();
-  const auto wire_bits = static_cast<double>((block_bytes + hop::kWireOverheadBytes) * 8);
+  const std::size_t packet_bytes = block_bytes * blocks_per_packet + hop::kWireOverheadBytes;
+  const double wire_bits =
+      static_cast<double>(packet_bytes * 8) / static_cast<double>(blocks_per_packet);
   return bits <= 0 ? blocks : std::min(blocks, static_cast<std::uint32_t>(bits / wire_bits) + 1);
 }
 
 }  // namespace
 
-/// The number of rows for a round of this many blocks to the peer; 0 if it needs none. If the flow
-/// lets so many blocks pass that no number of rows would do, it is the largest number, because
-/// fewer blocks may be in flight at the end of the round.
-std::size_t Transmitter::parity_rows(const hop::Peer& peer, std::uint32_t blocks) const {
+/// How many blocks like this one share a packet; see one_more().
+std::size_t Transmitter::blocks_per_packet(WireType type, std::size_t bytes) const {
+  if (type == WireType::kElements || state_.config.grants) return 1;
+  return std::clamp<std::size_t>(state_.config.block_bytes / bytes, 1, Load::kMaxBlocks);
+}
+
+/// The number of rows for a round of this many blocks like `sent` to the peer; 0 if it needs none.
+/// If the flow lets so many blocks pass that no number of rows would do, it is the largest number,
+/// because fewer blocks may be in flight at the end of the round.
+std::size_t Transmitter::parity_rows(const hop::Peer& peer, std::uint32_t blocks,
+                                     const Tree::Outbound& sent) const {
   // A controller that slows down upon loss must see losses. `delay` is one of these, too, if
   // nothing else bounds its window.
   const ControllerKind controller = state_.config.congestion.controller;
@@ -39,24 +52,26 @@ std::size_t Transmitter::parity_rows(const hop::Peer& peer, std::uint32_t blocks
   if (controller == ControllerKind::kDelay && !peer.flow.knows_link_rate()) return 0;
   if (peer.flow.min_rtt() < state_.config.parity_from) return 0;
   if (peer.loss_there < hop::kMinParityLoss || blocks < hop::kMinParityBlocks) return 0;
+  const std::size_t at_once = blocks_per_packet(sent.wire, sent.size());
   const std::size_t rows = hop::parity_rows_for(
-      blocks_on_way(peer.flow, state_.config.block_bytes, blocks), peer.loss_there);
+      blocks_on_way(peer.flow, sent.size(), at_once, blocks), peer.loss_there, at_once);
   return rows == 0 ? hop::kMaxParityRows : std::min(rows + kSpareRows, hop::kMaxParityRows);
 }
 
 /// Called when the first block of a round goes over the edge. Results of one tree are the same for
 /// all children, so the children share the rows.
-hop::Parity* Transmitter::begin_parity(hop::OutEdge& edge, std::size_t slot) {
+hop::Parity* Transmitter::begin_parity(hop::OutEdge& edge, std::size_t slot,
+                                       const Tree::Outbound& sent) {
   const Round& round = state_.rounds[slot];
   if (round.geometry.operation != Operation::kAllReduce) return nullptr;
   const std::uint32_t blocks = edge.senders[slot].range().size();
-  std::size_t rows = parity_rows(state_.peers[edge.peer], blocks);
+  std::size_t rows = parity_rows(state_.peers[edge.peer], blocks, sent);
   if (edge.is_push()) return rows == 0 ? nullptr : state_.parities.take(rows, blocks);
   if (rows == 0 && edge.seats[slot].group == nullptr) return nullptr;
-  aggregate::Tree& tree = state_.plan_of(round).trees()[edge.id.tree];
+  Tree& tree = state_.plan_of(round).trees()[edge.id.tree];
   for (const hop::OutEdge& other : tree.child_results()) {
     if (other.parity[slot] != nullptr) return hop::ParityTable::share(other.parity[slot]);
-    rows = std::max(rows, parity_rows(state_.peers[other.peer], blocks));
+    rows = std::max(rows, parity_rows(state_.peers[other.peer], blocks, sent));
   }
   return rows == 0 ? nullptr : state_.parities.take(rows, blocks);
 }
@@ -64,17 +79,23 @@ hop::Parity* Transmitter::begin_parity(hop::OutEdge& edge, std::size_t slot) {
 /// Adds a block that is being sent to the rows of its round. Returns the number of rows that its
 /// packet must name.
 std::uint8_t Transmitter::add_to_parity(hop::OutEdge& edge, std::size_t slot, std::uint32_t block,
-                                        const aggregate::Tree::Outbound& sent) {
+                                        const Tree::Outbound& sent) {
   const std::uint16_t bit = hop::OutEdge::bit(slot);
   if ((edge.parity_begun & bit) == 0) {
     edge.parity_begun = static_cast<std::uint16_t>(edge.parity_begun | bit);
-    edge.parity[slot] = begin_parity(edge, slot);
+    edge.parity[slot] = begin_parity(edge, slot, sent);
   }
   hop::Parity* parity = edge.parity[slot];
   if (parity == nullptr) return 0;
-  // A recovered block has no header of its own, so all blocks must have the same header fields.
-  if (sent.partial || sent.wire != WireType::kElements) parity->spoil();
-  parity->add(block - edge.senders[slot].range().begin, sent.bytes);
+  // A recovered block has no header of its own, which would say who is missing.
+  if (sent.partial) parity->spoil();
+  const auto number = block - edge.senders[slot].range().begin;
+  std::span<const std::byte> bytes = sent.bytes;
+  if (sent.is_narrowed_late && parity->rows() > 0) {
+    sent.write(narrowed_.data());
+    bytes = std::span(narrowed_).first(sent.size());
+  }
+  if (parity->rows() > 0) parity->add(number, bytes, sent.wire);
   return static_cast<std::uint8_t>(parity->rows());
 }
 
@@ -87,7 +108,8 @@ void Transmitter::guard_tail(hop::OutEdge& edge, std::size_t slot, Instant now) 
   const std::uint32_t on_way = sender.in_flight();
   if (parity != nullptr && parity->added() == sender.range().size() &&
       on_way >= hop::kMinParityBlocks) {
-    const std::size_t rows = hop::parity_rows_for(on_way, peer.loss_there);
+    const std::size_t at_once = blocks_per_packet(parity->narrow(), parity->longest_bytes());
+    const std::size_t rows = hop::parity_rows_for(on_way, peer.loss_there, at_once);
     // Rows that wait for acks come no sooner than a retransmission, and would only delay it.
     const bool has_room = peer.flow.in_flight() + rows <= peer.flow.window();
     if (rows > 0 && has_room) return sender.queue_parity(std::min(rows, parity->rows()));
@@ -106,11 +128,13 @@ Outgoing Transmitter::write_parity(const Work& work, std::uint32_t row, std::spa
   hop::Peer& peer = state_.peers[edge.peer];
   const Round& round = state_.rounds[work.slot];
   Plan& plan = state_.plan_of(round);
-  const aggregate::Tree& tree = plan.trees()[edge.id.tree];
+  const Tree& tree = plan.trees()[edge.id.tree];
   const hop::Parity& parity = *edge.parity[work.slot];
   const std::uint32_t first = sender.range().begin;
   wire::BlockHeader h = header_of(work, row);
-  h.contributors = tree.bytes_to_send(plan.context(), round, edge.is_push(), first).contributors;
+  h.wire_type = parity.narrow();
+  h.contributors = h.wire_type == WireType::kElements ? bytes_of(work, first).contributors
+                                                      : wire::kParityTypesBit | parity.types(row);
   std::uint8_t flags = 0;
   const bool is_last = sender.parity_left() == 0;
   if (is_last) flags |= wire::kFlagLast;
@@ -121,8 +145,7 @@ Outgoing Transmitter::write_parity(const Work& work, std::uint32_t row, std::spa
     sender.await_parity(hop::clock_us(now - proof));
   }
   edge.refresh(work.slot);
-  // The first block of a range is as long as any.
-  const std::span<const std::byte> payload = parity.row(row).first(round.geometry.bytes_in(first));
+  const std::span<const std::byte> payload = parity.row(row).first(parity.longest_bytes());
   const std::size_t wire_bytes = payload.size() + hop::kWireOverheadBytes;
   peer.credit.on_sent(now, wire_bytes);
   const wire::HopFeedback feedback{

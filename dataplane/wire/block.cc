@@ -118,10 +118,11 @@ bool are_whole(const BlockHeader& h, std::size_t bytes) {
   return (bytes & (element_bytes(h.element_type) - 1)) == 0;
 }
 
-/// Parity is over whole blocks of plain elements, and goes to one receiver.
+/// Parity is over blocks that lack nobody, and goes to one receiver.
 bool is_sound_parity(const Envelope& envelope, const BlockHeader& h) {
+  const bool has_types = (h.contributors & ~unsigned{UINT8_MAX}) == kParityTypesBit;
   return h.block < envelope.parity_rows && h.operation == Operation::kAllReduce &&
-         h.wire_type == WireType::kElements && (envelope.flags & kFlagHop) != 0;
+         (h.wire_type == WireType::kElements || has_types) && (envelope.flags & kFlagHop) != 0;
 }
 
 /// Only a partial block may lack all contributions.
@@ -203,9 +204,10 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
     out.payload = out.payload.subspan(envelope.extension_words * kExtensionWordBytes);
   }
   const std::size_t bytes = out.payload.size();
-  if ((bytes == 0) != h.is_empty() || bytes > kMaxBlockBytes || !are_whole(h, bytes)) {
-    return ParseError::kBadLength;
-  }
+  if ((bytes == 0) != h.is_empty() || bytes > kMaxBlockBytes) return ParseError::kBadLength;
+  // In parity, the wire type only says that there are some, and blocks of several may be in it.
+  if (is_parity(envelope.type) && h.wire_type != WireType::kElements) return ParseError::kNone;
+  if (!are_whole(h, bytes)) return ParseError::kBadLength;
   if (!has_sound_scale(h, out.payload)) return ParseError::kBadField;
   return ParseError::kNone;
 }

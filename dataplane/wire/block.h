@@ -31,7 +31,9 @@ struct BlockHeader {
   std::uint8_t tree = 0;
   std::uint16_t block = 0;           // index in the round; for parity, the number of the row
   std::uint32_t round_elements = 0;  // elements of the whole round
-  std::uint16_t contributors = 0;    // number of contributions in the block
+  /// The number of contributions in the block. In parity over blocks with wire types,
+  /// kParityTypesBit and the parity of these types.
+  std::uint16_t contributors = 0;
   Operation operation = Operation::kAllReduce;
   std::uint16_t source = 0;  // broadcast: the source rank; exchange: the selection
   WireType wire_type = WireType::kElements;
@@ -51,6 +53,8 @@ inline constexpr std::size_t kBlockHeaderBytes = 20;
 static_assert(kMaxBlocksPerRound <= std::size_t{UINT16_MAX} + 1, "BlockHeader::block names each");
 static_assert(kMaxTrees <= std::size_t{UINT8_MAX} + 1, "BlockHeader::tree names each");
 static_assert(kMaxRanks <= UINT16_MAX, "BlockHeader::contributors counts all");
+/// See BlockHeader::contributors. The parity of the types is in the low byte.
+inline constexpr std::uint16_t kParityTypesBit = 0x100;
 
 /// Encode a time in one byte. The code is the smallest that stands for at least this time, so the
 /// decoded time is never too short, and at most a sixteenth too long. 0 stands for no time. Times

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // What parity does for rounds on long paths, and which rounds have none, with whole engines.
 #include "tests/sim/cluster.h"
+#include "tests/sim/rounding_checker.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
@@ -97,6 +98,20 @@ TEST_CASE("a round that may lack blocks waits for the next row, too, where a row
   s.link.bits_per_second = 40'000'000;
   s.link.delay = Duration::ms(15);
   CHECK(run_well(lacking_some(s)).counters.blocks_missing == 0);
+}
+
+TEST_CASE("rounds in wire types have parity, too, although a packet has several of their blocks") {
+  const WireType wire = GENERATE(WireType::kBfloat16, WireType::kInt8);
+  CAPTURE(wire_type_name(wire));
+  Scenario s = lossy(64 << 10);
+  narrow_rounds(s, wire);
+  const Outcome with = run_well(s);
+  s.parity_from.reset();
+  const Outcome without = run_well(s);
+  CHECK(seconds(without) - seconds(with) > 0.1 * kRounds);
+  CHECK(with.counters.blocks_recovered > 0);
+  CHECK(with.counters.blocks_retransmitted * 5 < without.counters.blocks_retransmitted);
+  CHECK(with.counters.payload_bytes_saved > 0);
 }
 
 TEST_CASE("no parity goes where it does not pay") {

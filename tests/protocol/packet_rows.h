@@ -27,6 +27,8 @@ struct Row {
   PacketBuilder packet;
   Effect effect;
   int via = -1;  // the node from whose address it comes; -1: the node that it names
+  /// The next round has begun with blocks of a bucket, which this node's own ranks do not have.
+  bool is_of_bucket = false;
 };
 using Rows = std::vector<Row>;
 

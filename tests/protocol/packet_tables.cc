@@ -57,7 +57,7 @@ void check(const Row& row) {
   check_answer(row.effect, node);
 
   CHECK(node.finish(TableNode::kRound));
-  CHECK(node.finish(TableNode::kRound + 1));
+  if (!row.is_of_bucket) CHECK(node.finish(TableNode::kRound + 1));
 }
 
 void check_all(Rows (*rows)(const TableNode&)) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <array>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "dataplane/hop/parity.h"
@@ -35,13 +38,65 @@ PacketBuilder parity_of(const TableNode& n, std::uint16_t row) {
   hop::Parity* parity = table.take(kRows, TableNode::kTreeBlocks);
   for (std::uint32_t b = 0; b < TableNode::kTreeBlocks; ++b) {
     const std::vector<std::byte> packet = block_of(n, kFirst + b).bytes();
-    parity->add(b, std::span(packet).subspan(kPayloadAt, kMinBlockBytes));
+    parity->add(b, std::span(packet).subspan(kPayloadAt, kMinBlockBytes), WireType::kElements);
   }
   const std::span<const std::byte> bytes = parity->row(row);
   return block_of(n, kFirst)
       .type(wire::PacketType::kPushParity)
       .flags(0)
       .index(row)
+      .payload({bytes.begin(), bytes.end()});
+}
+
+// A bucket of which the node knows no wire types, so that it takes those that come.
+constexpr std::uint16_t kOtherBucket = 9;
+constexpr std::size_t kBlockElements = kMinBlockBytes / sizeof(float);
+
+/// A block of the tree, counted from its first one, in a wire type.
+PacketBuilder narrow_block(const TableNode& n, std::uint32_t number, WireType type) {
+  std::vector<std::byte> payload(wire_bytes(type, ElementType::kFloat32, kBlockElements));
+  for (std::size_t i = kScaleBytes; i < payload.size(); ++i)
+    payload[i] = static_cast<std::byte>(i * (number + 3));
+  return block_of(n, kFirst + number).bucket(kOtherBucket).wire_type(type).payload(payload);
+}
+
+/// The wire types of the blocks of a round. The last block is the one that does not come.
+using Types = std::array<WireType, TableNode::kTreeBlocks>;
+constexpr auto kPlain = WireType::kElements;
+constexpr auto kHalf = WireType::kBfloat16;
+constexpr auto kByte = WireType::kInt8;
+constexpr Types kMixed{kHalf, kPlain, kByte, kPlain, kHalf, kByte, kPlain, kByte};
+constexpr Types kBytes{kByte, kByte, kByte, kByte, kByte, kByte, kByte, kByte};
+
+std::vector<PacketBuilder> all_but_the_last(const TableNode& n, const Types& types) {
+  std::vector<PacketBuilder> blocks;
+  for (std::uint32_t b = 0; b + 1 < types.size(); ++b)
+    blocks.push_back(narrow_block(n, b, types[b]));
+  return blocks;
+}
+
+/// The first row of parity over these blocks, whose last block has the scale `last_scale`, or,
+/// instead of its type, the number `last_type`.
+PacketBuilder parity_of_types(const TableNode& n, const Types& types, std::uint32_t last_scale = 0,
+                              std::optional<std::uint8_t> last_type = {}) {
+  hop::ParityTable table(kMinBlockBytes, types.size());
+  hop::Parity* parity = table.take(kRows, TableNode::kTreeBlocks);
+  for (std::uint32_t b = 0; b < types.size(); ++b) {
+    std::vector<std::byte> packet = narrow_block(n, b, types[b]).bytes();
+    const bool is_last = b + 1 == types.size();
+    if (is_last) std::memcpy(packet.data() + kPayloadAt, &last_scale, sizeof last_scale);
+    const WireType type = is_last && last_type ? WireType{*last_type} : types[b];
+    const std::size_t bytes = wire_bytes(types[b], ElementType::kFloat32, kBlockElements);
+    parity->add(b, std::span(packet).subspan(kPayloadAt, bytes), type);
+  }
+  const auto bytes = parity->row(0).first(parity->longest_bytes());
+  return block_of(n, kFirst)
+      .type(wire::PacketType::kPushParity)
+      .flags(0)
+      .index(0)
+      .bucket(kOtherBucket)
+      .wire_type(kByte)
+      .contributors(static_cast<std::uint16_t>(wire::kParityTypesBit | parity->types(0)))
       .payload({bytes.begin(), bytes.end()});
 }
 
@@ -79,6 +134,32 @@ Rows recovering_rows(const TableNode& n) {
        block_of(n, 15),
        {.received = 2, .answer = Answer::kComplete}},
   };
+}
+
+Rows rows_over_types(const TableNode& n) {
+  constexpr std::uint32_t kInfinity = 0x7f800000;
+  constexpr std::uint8_t kNoType = kWireTypes.size();
+  Rows rows{
+      {"over wire types that makes good the last block",
+       all_but_the_last(n, kMixed),
+       parity_of_types(n, kMixed),
+       {.received = 1, .answer = Answer::kComplete}},
+      {"over int8, as short as these blocks",
+       all_but_the_last(n, kBytes),
+       parity_of_types(n, kBytes, kInfinity - 1),
+       {.received = 1, .answer = Answer::kComplete}},
+      {"over a block whose scale is infinite", all_but_the_last(n, kMixed),
+       parity_of_types(n, kMixed, kInfinity), dropped(Drop::kBadGeometry)},
+      {"over a block of a type that there is not", all_but_the_last(n, kMixed),
+       parity_of_types(n, kMixed, 0, kNoType), dropped(Drop::kBadGeometry)},
+      {"over wire types that says otherwise what it is about", all_but_the_last(n, kMixed),
+       parity_of_types(n, kMixed).contributors(1), dropped(Drop::kMalformed)},
+      {"over wire types that is longer than a block", all_but_the_last(n, kMixed),
+       parity_of_types(n, kMixed).payload(std::vector<std::byte>(kMinBlockBytes + 4)),
+       dropped(Drop::kBadGeometry)},
+  };
+  for (Row& row : rows) row.is_of_bucket = true;
+  return rows;
 }
 
 Rows unused_rows(const TableNode& n) {
@@ -152,6 +233,7 @@ Rows wrong_rows(const TableNode& n) {
 
 Rows parity_rows(const TableNode& n) {
   Rows rows = recovering_rows(n);
+  append(rows, rows_over_types(n));
   append(rows, unused_rows(n));
   append(rows, wrong_rows(n));
   return rows;

@@ -28,6 +28,11 @@ std::vector<Block> some_blocks(std::size_t count, std::mt19937_64& random) {
   return blocks;
 }
 
+/// Blocks of one round may have different wire types.
+WireType type_of(std::uint32_t block) {
+  return kWireTypes[block * 7 / 3 % kWireTypes.size()];
+}
+
 struct Ends {
   explicit Ends(std::size_t blocks)
       : sender_table(kBlockBytes, blocks), receiver_table(kBlockBytes, blocks) {}
@@ -45,18 +50,19 @@ bool recovers(const std::vector<Block>& blocks, const std::set<std::uint32_t>& l
   Parity* sent = ends.sender_table.take(all_rows, count);
   Parity* came = ends.receiver_table.take(all_rows, count);
   for (std::uint32_t b = 0; b < count; ++b) {
-    sent->add(b, blocks[b]);
-    if (lost.count(b) == 0) came->add(b, blocks[b]);
+    sent->add(b, blocks[b], type_of(b));
+    if (lost.count(b) == 0) came->add(b, blocks[b], type_of(b));
   }
   for (const std::size_t r : rows) {
-    REQUIRE(came->take_row(r, sent->row(r)));
-    CHECK_FALSE(came->take_row(r, sent->row(r)));
+    REQUIRE(came->take_row(r, sent->row(r), sent->types(r)));
+    CHECK_FALSE(came->take_row(r, sent->row(r), sent->types(r)));
   }
   const std::vector<std::uint32_t> missing(lost.begin(), lost.end());
   if (!ends.receiver_table.recover(*came, missing)) return false;
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const Block& block = blocks[missing[i]];
     const auto found = ends.receiver_table.recovered(i);
+    REQUIRE(WireType{ends.receiver_table.recovered_type(i)} == type_of(missing[i]));
     REQUIRE(std::equal(block.begin(), block.end(), found.begin()));
     REQUIRE(std::all_of(found.begin() + static_cast<std::ptrdiff_t>(block.size()), found.end(),
                         [](std::byte b) { return b == std::byte{0}; }));
@@ -129,13 +135,14 @@ TEST_CASE("a block that is added twice counts once") {
   Parity* once = table.take(3, 5);
   Parity* twice = table.take(3, 5);
   for (std::uint32_t b = 0; b < 5; ++b) {
-    once->add(b, blocks[b]);
-    twice->add(b, blocks[b]);
-    twice->add(b, blocks[b]);
+    once->add(b, blocks[b], type_of(b));
+    twice->add(b, blocks[b], type_of(b));
+    twice->add(b, blocks[b], type_of(b));
   }
   CHECK(twice->added() == 5);
   for (std::size_t r = 0; r < 3; ++r) {
     CHECK(std::equal(once->row(r).begin(), once->row(r).end(), twice->row(r).begin()));
+    CHECK(once->types(r) == twice->types(r));
   }
 }
 
@@ -146,6 +153,8 @@ TEST_CASE("rows are as many as the losses ask for, and no more than half of the 
   CHECK(hop::parity_rows_for(4, 0.5) == 2);
   CHECK(hop::parity_rows_for(1000, 0.001) == 6);
   CHECK(hop::parity_rows_for(1000, 0.03) == 0);
+  CHECK(hop::parity_rows_for(240, 0.03, 2) == 23);
+  CHECK(hop::parity_rows_for(240, 0.03, 3) == 27);
   std::mt19937_64 random(10);
   int lacking = 0;
   for (int draw = 0; draw < 20000; ++draw) {
@@ -171,12 +180,15 @@ TEST_CASE("a table gives what it has, and takes back what nobody uses any more")
   ParityTable::release(taken[3]);
   CHECK(taken[3] == nullptr);
   CHECK(table.take(2, 8) == nullptr);
-  other->add(1, Block(kBlockBytes, std::byte{1}));
+  other->add(1, Block(kBlockBytes, std::byte{1}), WireType::kInt8);
   ParityTable::release(other);
   CHECK(table.in_use() == hop::kMaxParities - 1);
   Parity* again = table.take(2, 8);
   REQUIRE(again != nullptr);
   CHECK(again->added() == 0);
+  CHECK(again->longest_bytes() == 0);
+  CHECK(again->narrow() == WireType::kElements);
+  CHECK(again->types(0) + again->types(1) == 0);
   CHECK(std::all_of(again->row(1).begin(), again->row(1).end(),
                     [](std::byte b) { return b == std::byte{0}; }));
 }
