@@ -17,6 +17,14 @@ def resident_kib(process):
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
 
 
+def thread_names():
+    names = []
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/comm", encoding="utf8") as f:
+            names.append(f.read().strip())
+    return names
+
+
 def sums(tensor_count, elements, steps):
     """Prints how long each step took, how much memory was resident after it, and how many elements
     of all sums were wrong. Values are small integers, so every sum is exact. They differ between
@@ -38,7 +46,8 @@ def sums(tensor_count, elements, steps):
             wrong += int(t.count_nonzero())
         own.append(resident_kib("self"))
         daemon.append(resident_kib(os.environ["GP_TEST_DAEMON_PID"]))
-    say(seconds=seconds, resident_kib=own, daemon_kib=daemon, wrong=wrong)
+    say(seconds=seconds, resident_kib=own, daemon_kib=daemon, wrong=wrong,
+        copying=thread_names().count("gp-copy"))
 
 
 def main():

@@ -116,7 +116,7 @@ def test_report_and_unknown_variables():
     with tempfile.TemporaryDirectory() as folder:
         env = {**NO_DAEMON, "GRADPLANE_REPORT": os.path.join(folder, "report-%r"),
                "GRADPLANE_REQIURE": "1", "GRADPLANE_VERBOSE": "1",
-               "GRADPLANE_ATTACH_TIMEOUT_MS": "soon"}
+               "GRADPLANE_ATTACH_TIMEOUT_MS": "soon", "GRADPLANE_COPY_THREADS": "17"}
         ours = run_ranks("ops_and_shapes", env=env)
         expect_all_well(ours, "a report")
         for rank, report in enumerate(reports(folder, 2)):
@@ -130,6 +130,8 @@ def test_report_and_unknown_variables():
         for outcome in ours:
             expect(outcome.err.count("GRADPLANE_REQIURE") == 1, "the misspelt one is named", ours)
             expect('GRADPLANE_ATTACH_TIMEOUT_MS is "soon"' in outcome.err, "the bad one too", ours)
+            expect('GRADPLANE_COPY_THREADS is "17"; expected 1 to 16' in outcome.err,
+                   "and too many threads", ours)
             expect('"carried_ops": 0' in outcome.err, "GRADPLANE_VERBOSE prints the counters", ours)
 
 

@@ -25,9 +25,10 @@ def skip_without_memory():
         sys.exit(SKIP)
 
 
-def expect_large_steps(tensors, elements):
-    with Daemon() as daemon:
-        env = {"GP_TEST_DAEMON_PID": str(daemon.process.pid)}
+def expect_large_steps(tensors, elements, config="", copying=1):
+    with Daemon(config) as daemon:
+        env = {"GP_TEST_DAEMON_PID": str(daemon.process.pid),
+               "GRADPLANE_COPY_THREADS": str(copying)}
         outcomes, found = run(daemon.socket, "sums", WORLD, env=env, source="large_programs.py",
                               args=(str(tensors), str(elements), str(STEPS)), timeout=240)
     for rank, (outcome, report) in enumerate(zip(outcomes, found)):
@@ -37,6 +38,8 @@ def expect_large_steps(tensors, elements):
               f"resident {[k >> 10 for k in said['resident_kib']]} MiB, "
               f"daemon {[k >> 10 for k in said['daemon_kib']]} MiB")
         expect(said["wrong"] == 0, "every element of every sum is right", outcomes)
+        # The progress thread is the first that copies.
+        expect(said["copying"] == copying - 1, f"{said['copying']} more threads copy", outcomes)
         for resident in (said["resident_kib"], said["daemon_kib"]):
             expect(resident[-1] <= resident[0] + SLACK_KIB, "memory is steady", outcomes)
         expect(report["carried"]["all_reduce"] == STEPS * tensors, str(report), outcomes)
@@ -47,6 +50,11 @@ def expect_large_steps(tensors, elements):
 
 def test_a_gigabyte_of_gradients():
     expect_large_steps(tensors=40, elements=(25 << 20) // 4)  # the default size of DDP's buckets
+
+
+def test_rounds_that_three_threads_copy():
+    expect_large_steps(tensors=10, elements=(25 << 20) // 4, copying=3,
+                       config="rounds: {bytes: 4 MiB}\n")
 
 
 def test_ten_thousand_tensors():

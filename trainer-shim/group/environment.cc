@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/group/environment.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include <functional>
 #include <string_view>
 
+#include "dataplane/model/limits.h"
+#include "trainer-shim/group/copy_crew.h"
 #include "trainer-shim/group/left_behind.h"
 
 namespace gradplane::shim {
@@ -24,14 +27,15 @@ constexpr std::uint32_t kMaxUid = UINT32_MAX - 1;
 constexpr std::string_view kPrefix = "GRADPLANE_";
 /// The prefix of variables of tests, which the shim ignores.
 constexpr std::string_view kTestPrefix = "GRADPLANE_TEST_";
-constexpr std::array<std::string_view, 14> kKnown = {
-    "GRADPLANE_ADAPTER_DIR",   "GRADPLANE_ATTACH_TIMEOUT_MS",
-    "GRADPLANE_DAEMON_UID",    "GRADPLANE_DISABLE",
-    "GRADPLANE_GRADIENTS",     "GRADPLANE_HEED_REDUCE_OP",
-    "GRADPLANE_JOB",           "GRADPLANE_LIB_DIR",
-    "GRADPLANE_MPI_GRADIENTS", "GRADPLANE_REPORT",
-    "GRADPLANE_REQUIRE",       "GRADPLANE_RUN_ID",
-    "GRADPLANE_SOCKET",        "GRADPLANE_VERBOSE"};
+constexpr std::array<std::string_view, 15> kKnown = {
+    "GRADPLANE_ADAPTER_DIR",    "GRADPLANE_ATTACH_TIMEOUT_MS",
+    "GRADPLANE_COPY_THREADS",   "GRADPLANE_DAEMON_UID",
+    "GRADPLANE_DISABLE",        "GRADPLANE_GRADIENTS",
+    "GRADPLANE_HEED_REDUCE_OP", "GRADPLANE_JOB",
+    "GRADPLANE_LIB_DIR",        "GRADPLANE_MPI_GRADIENTS",
+    "GRADPLANE_REPORT",         "GRADPLANE_REQUIRE",
+    "GRADPLANE_RUN_ID",         "GRADPLANE_SOCKET",
+    "GRADPLANE_VERBOSE"};
 constexpr std::size_t kMaxGradientsBytes = 64;
 
 std::string text_of(const char* name) {
@@ -63,11 +67,32 @@ bool parse_number(const std::string& text, std::uint32_t most, std::uint32_t& ou
   return true;
 }
 
-bool parse_timeout(const std::string& text, std::uint32_t& out) {
+/// Other than parse_number(), it does not take 0.
+bool parse_count(const std::string& text, std::uint32_t most, std::uint32_t& out) {
   std::uint32_t value = 0;
-  if (!parse_number(text, kMaxAttachTimeoutMs, value) || value == 0) return false;
+  if (!parse_number(text, most, value) || value == 0) return false;
   out = value;
   return true;
+}
+
+bool parse_timeout(const std::string& text, std::uint32_t& out) {
+  return parse_count(text, kMaxAttachTimeoutMs, out);
+}
+
+/// The number of ranks on this host that the launcher of PyTorch, Open MPI or MPICH has set; 1 if
+/// none has.
+std::uint32_t local_ranks_of_launcher() {
+  std::uint32_t ranks = 1;
+  for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
+    if (parse_count(text_of(name), kMaxRanksOfNode, ranks)) break;
+  }
+  return ranks;
+}
+
+unsigned cpus_of_process() {
+  cpu_set_t cpus;
+  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<unsigned>(CPU_COUNT(&cpus))
+                                                       : 1;
 }
 
 void replace_all(std::string& text, std::string_view from, const std::string& to) {
@@ -107,6 +132,8 @@ Environment read() {
   if (e.label.empty()) e.label = process_label();
   parse_timeout(text_of("GRADPLANE_ATTACH_TIMEOUT_MS"), e.attach_timeout_ms);
   parse_number(text_of("GRADPLANE_DAEMON_UID"), kMaxUid, e.daemon_uid);
+  e.copy_threads = copy_threads_for(cpus_of_process(), local_ranks_of_launcher());
+  parse_count(text_of("GRADPLANE_COPY_THREADS"), kMaxCopyThreads, e.copy_threads);
   e.require = is_on("GRADPLANE_REQUIRE");
   e.verbose = is_on("GRADPLANE_VERBOSE");
   e.heeds_reduce_op = is_on("GRADPLANE_HEED_REDUCE_OP");
@@ -160,6 +187,12 @@ void warn_of_strange_variables() {
     std::fprintf(stderr,
                  "gradplane: GRADPLANE_ATTACH_TIMEOUT_MS is \"%s\"; expected 1 to %u; %u is used\n",
                  timeout.c_str(), kMaxAttachTimeoutMs, environment().attach_timeout_ms);
+  }
+  const std::string threads = text_of("GRADPLANE_COPY_THREADS");
+  if (!threads.empty() && !parse_count(threads, kMaxCopyThreads, ignored)) {
+    std::fprintf(stderr,
+                 "gradplane: GRADPLANE_COPY_THREADS is \"%s\"; expected 1 to %u; %u is used\n",
+                 threads.c_str(), kMaxCopyThreads, environment().copy_threads);
   }
   if (text_of("GRADPLANE_GRADIENTS").size() > kMaxGradientsBytes) {
     std::fprintf(stderr, "gradplane: GRADPLANE_GRADIENTS has more than %zu bytes; \"%s\" is used\n",

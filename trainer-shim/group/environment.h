@@ -22,6 +22,8 @@ struct Environment {
   std::uint32_t attach_timeout_ms = 10000;
   /// Daemons of this user are trusted, besides root's and those of the process's own user.
   std::uint32_t daemon_uid = 0;
+  /// How many threads copy a long piece of a large tensor.
+  std::uint32_t copy_threads = 1;
   bool require = false;
   bool verbose = false;
   /// Whether a reduce_scatter does another reduction than a sum if the program asks for it. Gloo

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "trainer-shim/group/completer.h"
+#include "trainer-shim/group/copy_crew.h"
 #include "trainer-shim/group/counters.h"
 #include "trainer-shim/group/environment.h"
 #include "trainer-shim/group/groups.h"
@@ -26,6 +27,7 @@ void begin_anew_in_child() {
   if (forget_of_adapter != nullptr) forget_of_adapter();
   forget_counters_after_fork();
   forget_completer_after_fork();
+  forget_copy_crew_after_fork();
   forget_environment_after_fork();
   has_used = false;
 }

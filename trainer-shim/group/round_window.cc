@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "trainer-shim/group/copy_crew.h"
 #include "trainer-shim/group/stream_copy.h"
 
 namespace gradplane::shim {
@@ -28,9 +29,12 @@ std::size_t longest_shard_bytes(std::size_t shards, std::size_t round_bytes) {
 }  // namespace
 
 void Round::give(std::byte* slot, std::uint32_t rank) const {
+  const bool is_large = collective->bytes * shards >= kStreamedTensorBytes;
   const auto give_shard = [&](std::size_t shard) {
     std::byte* to = slot + shard * padded_bytes;
-    std::memcpy(to, collective->data + shard * collective->bytes + offset_bytes, bytes);
+    const std::byte* from = collective->data + shard * collective->bytes + offset_bytes;
+    is_large ? copy_crew().copy(to, from, bytes, CopyKind::kOrdinary)
+             : static_cast<void>(std::memcpy(to, from, bytes));
     std::memset(to + bytes, 0, padded_bytes - bytes);
   };
   switch (collective->operation) {
@@ -58,7 +62,8 @@ void Round::take(const std::byte* slot, std::uint32_t rank) const {
   for (std::size_t shard = 0; shard < shards; ++shard) {
     std::byte* to = collective->data + shard * collective->bytes + offset_bytes;
     const std::byte* from = slot + shard * padded_bytes;
-    is_large ? stream_copy(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
+    is_large ? copy_crew().copy(to, from, bytes, CopyKind::kPastCaches)
+             : static_cast<void>(std::memcpy(to, from, bytes));
   }
 }
 
