@@ -35,8 +35,8 @@ std::optional<int> number_of(std::string_view name) {
 std::optional<int> node_of_cpu(std::uint32_t cpu, const fs::path& sysfs) {
   std::error_code error;
   const fs::path folder = sysfs / "devices/system/cpu" / fmt::format("cpu{}", cpu);
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (const auto node = number_of(entry.path().filename().string())) return node;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (const auto node = number_of(at->path().filename().string())) return node;
   }
   return std::nullopt;
 }

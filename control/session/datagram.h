@@ -29,7 +29,7 @@ namespace gradplane::session {
 
 using ClusterKey = std::array<std::byte, 16>;
 
-inline constexpr std::uint8_t kDatagramVersion = 13;
+inline constexpr std::uint8_t kDatagramVersion = 14;
 inline constexpr std::size_t kDatagramHeaderBytes = 58;
 inline constexpr std::size_t kMaxFrameBytes = kMaxControlBytes - kDatagramHeaderBytes;
 

@@ -24,12 +24,13 @@ inline constexpr std::size_t kMaxParities = 64;
 /// Below this loss, a round that loses something at its end is too rare to pay for parity of all
 /// rounds.
 inline constexpr double kMinParityLoss = 0.001;
-/// If fewer blocks are in flight, each is sent twice: a copy repairs as much as a row, and shows
+/// If fewer packets are in flight, each is sent twice: a copy repairs as much as a row, and shows
 /// that a round has begun.
-inline constexpr std::uint32_t kMinParityBlocks = 4;
+inline constexpr std::uint32_t kMinParityPackets = 4;
 /// At most one row for this many blocks in flight.
 inline constexpr std::uint32_t kParityShare = 2;
-static_assert(kMinParityBlocks >= kParityShare, "what goes with parity has a row");
+static_assert(kMinParityPackets >= 2 * kParityShare,
+              "what goes with parity has rows for the blocks of two packets");
 
 /// The factor of a block in a row: a non-zero element of the field with 256 elements. Both ends
 /// compute the same factor. It looks random, so any rows nearly always recover as many blocks,
@@ -53,6 +54,7 @@ class Parity {
   /// Adds a block, by its number in the edge's range, as it is on the wire. A block that was added
   /// before is ignored.
   void add(std::uint32_t block, std::span<const std::byte> bytes, WireType type);
+  bool has(std::uint32_t block) const { return added_.test(block); }
   /// The number of blocks that were added.
   std::uint32_t added() const { return added_count_; }
   /// The number of rows; 0 if the parity is spoilt.
@@ -64,8 +66,8 @@ class Parity {
 
   /// The parity of the blocks' wire types, in a row.
   std::uint8_t types(std::size_t r) const { return types_[r]; }
-  /// The wire type of a block that has another one than kElements; kElements if there is none.
-  WireType narrow() const { return narrow_; }
+  /// The wire type of the shortest blocks that were added.
+  WireType narrowest() const { return narrowest_; }
   /// The bytes of the longest block that was added.
   std::size_t longest_bytes() const { return longest_bytes_; }
 
@@ -83,7 +85,7 @@ class Parity {
   std::uint32_t added_count_ = 0;
   std::size_t rows_ = 0;
   std::array<std::uint8_t, kMaxParityRows> types_{};
-  WireType narrow_ = WireType::kElements;
+  WireType narrowest_ = WireType::kElements;
   std::size_t longest_bytes_ = 0;
   std::uint64_t taken_ = 0;  // rows that have come, one bit each
   std::uint32_t users_ = 0;  // edges that use it

@@ -44,6 +44,9 @@ void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex pee
       (packet.payload.size() < longest_bytes && !is_of_types)) {
     return state_.counters.drop(Drop::kBadGeometry);
   }
+  if (!is_of_types && h.contributors != edge.ranks) {
+    return state_.counters.drop(Drop::kBadContributors);
+  }
   const bool is_needless = receiver.complete() || receiver.closed();
   const bool is_last = (packet.envelope->flags & wire::kFlagLast) != 0;
   if (edge.is_push()) tree.note_row(round.slot(), index, is_last, now);
@@ -108,6 +111,7 @@ void Receiver::recover(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& p
   block.envelope = &envelope;
   block.header.contributors = edge.ranks;
   const Geometry geometry = round.geometry;
+  const aggregate::Bucket* const bucket = round.bucket;
   is_recovering_ = true;
   for (std::size_t i = 0; i < found; ++i) {
     const std::uint32_t number = range.begin + missing[i];
@@ -115,7 +119,8 @@ void Receiver::recover(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& p
     block.header.block = static_cast<std::uint16_t>(number);
     block.header.wire_type = is_wire_type(type) ? WireType{type} : WireType::kElements;
     block.payload = state_.parities.recovered(i).first(payload_bytes(block.header, geometry));
-    if (!is_wire_type(type) || !wire::has_sound_scale(block.header, block.payload)) {
+    if (!is_wire_type(type) || !wire::has_sound_scale(block.header, block.payload) ||
+        !may_go_as(block.header, bucket)) {
       state_.counters.drop(Drop::kBadGeometry);
       continue;
     }

@@ -169,9 +169,9 @@ class Transmitter {
     if (sent.wire == WireType::kElements) return;
     state_.counters.payload_bytes_saved += round.geometry.bytes_in(block) - sent.size();
   }
-  std::size_t blocks_per_packet(WireType type, std::size_t bytes) const;
-  std::size_t parity_rows(const hop::Peer& peer, std::uint32_t blocks,
-                          const aggregate::Tree::Outbound& sent) const;
+  std::size_t full_bytes(WireType type) const;
+  std::size_t blocks_per_packet(WireType type) const;
+  std::size_t parity_rows(const hop::Peer& peer, std::uint32_t blocks, WireType narrowest) const;
   hop::Parity* begin_parity(hop::OutEdge& edge, std::size_t slot,
                             const aggregate::Tree::Outbound& sent);
   std::uint8_t add_to_parity(hop::OutEdge& edge, std::size_t slot, std::uint32_t block,

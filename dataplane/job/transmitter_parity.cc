@@ -29,32 +29,39 @@ std::uint32_t blocks_on_way(const hop::Flow& flow, std::size_t block_bytes,
   const std::size_t packet_bytes = block_bytes * blocks_per_packet + hop::kWireOverheadBytes;
   const double wire_bits =
       static_cast<double>(packet_bytes * 8) / static_cast<double>(blocks_per_packet);
-  return bits <= 0 ? blocks : std::min(blocks, static_cast<std::uint32_t>(bits / wire_bits) + 1);
+  const double most = bits <= 0 ? blocks : std::min<double>(blocks, bits / wire_bits + 1);
+  return static_cast<std::uint32_t>(most);
 }
 
 }  // namespace
 
-/// How many blocks like this one share a packet; see one_more().
-std::size_t Transmitter::blocks_per_packet(WireType type, std::size_t bytes) const {
-  if (type == WireType::kElements || state_.config.grants) return 1;
-  return std::clamp<std::size_t>(state_.config.block_bytes / bytes, 1, Load::kMaxBlocks);
+/// The bytes of a full block in a wire type.
+std::size_t Transmitter::full_bytes(WireType type) const {
+  const std::size_t bytes = state_.config.block_bytes;
+  if (type == WireType::kElements) return bytes;
+  return wire_bytes(type, ElementType::kFloat32, bytes / element_bytes(ElementType::kFloat32));
 }
 
-/// The number of rows for a round of this many blocks like `sent` to the peer; 0 if it needs none.
-/// If the flow lets so many blocks pass that no number of rows would do, it is the largest number,
-/// because fewer blocks may be in flight at the end of the round.
+/// How many blocks in this wire type share a packet at most; see one_more().
+std::size_t Transmitter::blocks_per_packet(WireType type) const {
+  return state_.config.grants ? 1 : state_.config.block_bytes / full_bytes(type);
+}
+
+/// The number of rows for a round of this many blocks to the peer, none in a narrower type; 0 if it
+/// needs none. If the flow lets so many blocks pass that no number of rows would do, it is the
+/// largest number, because fewer blocks may be in flight at the end of the round.
 std::size_t Transmitter::parity_rows(const hop::Peer& peer, std::uint32_t blocks,
-                                     const Tree::Outbound& sent) const {
+                                     WireType narrowest) const {
   // A controller that slows down upon loss must see losses. `delay` is one of these, too, if
   // nothing else bounds its window.
   const ControllerKind controller = state_.config.congestion.controller;
   if (!ignores_random_loss(controller)) return 0;
   if (controller == ControllerKind::kDelay && !peer.flow.knows_link_rate()) return 0;
   if (peer.flow.min_rtt() < state_.config.parity_from) return 0;
-  if (peer.loss_there < hop::kMinParityLoss || blocks < hop::kMinParityBlocks) return 0;
-  const std::size_t at_once = blocks_per_packet(sent.wire, sent.size());
+  const std::size_t at_once = blocks_per_packet(narrowest);
+  if (peer.loss_there < hop::kMinParityLoss || blocks < hop::kMinParityPackets * at_once) return 0;
   const std::size_t rows = hop::parity_rows_for(
-      blocks_on_way(peer.flow, sent.size(), at_once, blocks), peer.loss_there, at_once);
+      blocks_on_way(peer.flow, full_bytes(narrowest), at_once, blocks), peer.loss_there, at_once);
   return rows == 0 ? hop::kMaxParityRows : std::min(rows + kSpareRows, hop::kMaxParityRows);
 }
 
@@ -65,13 +72,16 @@ hop::Parity* Transmitter::begin_parity(hop::OutEdge& edge, std::size_t slot,
   const Round& round = state_.rounds[slot];
   if (round.geometry.operation != Operation::kAllReduce) return nullptr;
   const std::uint32_t blocks = edge.senders[slot].range().size();
-  std::size_t rows = parity_rows(state_.peers[edge.peer], blocks, sent);
+  // Later blocks may be in a narrower type than the first one.
+  const bool may_narrow = round.narrows() || sent.wire != WireType::kElements;
+  const WireType narrowest = may_narrow ? WireType::kInt8 : WireType::kElements;
+  std::size_t rows = parity_rows(state_.peers[edge.peer], blocks, narrowest);
   if (edge.is_push()) return rows == 0 ? nullptr : state_.parities.take(rows, blocks);
   if (rows == 0 && edge.seats[slot].group == nullptr) return nullptr;
   Tree& tree = state_.plan_of(round).trees()[edge.id.tree];
   for (const hop::OutEdge& other : tree.child_results()) {
     if (other.parity[slot] != nullptr) return hop::ParityTable::share(other.parity[slot]);
-    rows = std::max(rows, parity_rows(state_.peers[other.peer], blocks, sent));
+    rows = std::max(rows, parity_rows(state_.peers[other.peer], blocks, narrowest));
   }
   return rows == 0 ? nullptr : state_.parities.take(rows, blocks);
 }
@@ -87,15 +97,16 @@ std::uint8_t Transmitter::add_to_parity(hop::OutEdge& edge, std::size_t slot, st
   }
   hop::Parity* parity = edge.parity[slot];
   if (parity == nullptr) return 0;
-  // A recovered block has no header of its own, which would say who is missing.
+  // A recovered block has no header of its own, so it cannot say who is missing.
   if (sent.partial) parity->spoil();
   const auto number = block - edge.senders[slot].range().begin;
+  if (parity->rows() == 0 || parity->has(number)) return static_cast<std::uint8_t>(parity->rows());
   std::span<const std::byte> bytes = sent.bytes;
-  if (sent.is_narrowed_late && parity->rows() > 0) {
+  if (sent.is_narrowed_late) {
     sent.write(narrowed_.data());
     bytes = std::span(narrowed_).first(sent.size());
   }
-  if (parity->rows() > 0) parity->add(number, bytes, sent.wire);
+  parity->add(number, bytes, sent.wire);
   return static_cast<std::uint8_t>(parity->rows());
 }
 
@@ -106,9 +117,9 @@ void Transmitter::guard_tail(hop::OutEdge& edge, std::size_t slot, Instant now) 
   if (!sender.all_sent() || sender.has_originals()) return;
   const hop::Parity* parity = edge.parity[slot];
   const std::uint32_t on_way = sender.in_flight();
+  const std::size_t at_once = parity == nullptr ? 1 : blocks_per_packet(parity->narrowest());
   if (parity != nullptr && parity->added() == sender.range().size() &&
-      on_way >= hop::kMinParityBlocks) {
-    const std::size_t at_once = blocks_per_packet(parity->narrow(), parity->longest_bytes());
+      on_way >= hop::kMinParityPackets * at_once) {
     const std::size_t rows = hop::parity_rows_for(on_way, peer.loss_there, at_once);
     // Rows that wait for acks come no sooner than a retransmission, and would only delay it.
     const bool has_room = peer.flow.in_flight() + rows <= peer.flow.window();
@@ -132,7 +143,7 @@ Outgoing Transmitter::write_parity(const Work& work, std::uint32_t row, std::spa
   const hop::Parity& parity = *edge.parity[work.slot];
   const std::uint32_t first = sender.range().begin;
   wire::BlockHeader h = header_of(work, row);
-  h.wire_type = parity.narrow();
+  h.wire_type = parity.narrowest();
   h.contributors = h.wire_type == WireType::kElements ? bytes_of(work, first).contributors
                                                       : wire::kParityTypesBit | parity.types(row);
   std::uint8_t flags = 0;

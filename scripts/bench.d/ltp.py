@@ -2,13 +2,15 @@
 # Copyright (c) 2026 The gradplane authors
 """`ltp`: the case for which LTP (IWQoS 2023) was made: eight workers and one server over long paths
 that lose frames. Compares a parameter server over three kinds of TCP, and gradplane with a star
-whose root is the server: exact, with LTP's preset, and with one bound of 5 %."""
+whose root is the server: exact, with LTP's preset, with one bound of 5 %, and with all of every sum
+in a wire type."""
 
 import bounds
 import cases
 import contestants as peers
 import report
 from cases import KIB, MIB
+from wire_type_contestant import WireTypeContestant
 
 DESCRIPTION = __doc__
 COLUMNS = report.TOLERANT_COLUMNS
@@ -30,6 +32,7 @@ def make_contestants(quick):
             "star", "ltp", "preset: ltp", compensation="zero", root_is_first_host=True
         ),
         peers.TolerantContestant("star", "5pc", 'bounds: {"*": 5 %}', root_is_first_host=True),
+        *(WireTypeContestant("star", wire, root_is_first_host=True) for wire in ("bf16", "int8")),
     ]
     congestion_controls = ("bbr",) if quick else ("reno", "cubic", "bbr")
     return ours + [peers.ParameterServerContestant(cc) for cc in congestion_controls]

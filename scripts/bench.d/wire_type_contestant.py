@@ -11,9 +11,9 @@ class WireTypeContestant(GradplaneContestant):
 
     OFF_AT_MOST = 0.02  # of the largest sum: the error of int8 on eight hosts, with residuals
 
-    def __init__(self, plan, wire, compensation="rescale"):
+    def __init__(self, plan, wire, compensation="rescale", root_is_first_host=False):
         gather = f'gather: {{compensation: {compensation}, wire_types: {{"*": {wire}}}}}\n'
-        super().__init__(plan, extra=gather)
+        super().__init__(plan, root_is_first_host, gather)
         self.name = f"gradplane-{plan}-{wire}" + ("-carry" if compensation == "carry" else "")
 
     def _start_ranks(self):

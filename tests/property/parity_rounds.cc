@@ -114,6 +114,21 @@ TEST_CASE("rounds in wire types have parity, too, although a packet has several 
   CHECK(with.counters.payload_bytes_saved > 0);
 }
 
+TEST_CASE("rounds have as many rows as their narrowest blocks need") {
+  Scenario s = lossy(64 << 10);
+  narrow_rounds(s, WireType::kInt8);
+  // The last block of the round is as in the trainer's buffer, and as long as four others.
+  api::BucketBounds& bucket = s.tolerance.buckets[0];
+  constexpr std::uint32_t kPlain = kDefaultBlockBytes / sizeof(float);
+  bucket.tensors.push_back(bucket.tensors[0]);
+  bucket.tensors[0].elements -= kPlain;
+  bucket.tensors[1].elements = kPlain;
+  bucket.tensors[1].wire = WireType::kElements;
+  const Outcome mixed = run_well(s);
+  CHECK(mixed.counters.blocks_recovered > 0);
+  CHECK(mixed.counters.blocks_retransmitted < mixed.counters.blocks_sent / 30);
+}
+
 TEST_CASE("no parity goes where it does not pay") {
   SECTION("hundreds of packets have shown that nothing is lost") {
     Scenario s = lossy(1 << 20);

@@ -209,6 +209,7 @@ Rows wrong_rows(const TableNode& n) {
       wrong("longer than a block", but().payload(longer), Drop::kBadGeometry),
       wrong("of a smaller bucket", but().round_elements(2047), Drop::kBadGeometry),
       wrong("of a registered bucket", but().bucket(7), Drop::kBadGeometry),
+      wrong("of another number of ranks", but().contributors(2), Drop::kBadContributors),
       wrong("of another type", but().element_type(ElementType::kInt32), Drop::kBadGeometry),
       wrong("from the parent: the wrong direction", but().sender(0), Drop::kNotPeer),
       wrong("in a tree that is not", but().tree(2), Drop::kNotPeer),
@@ -224,7 +225,8 @@ Rows wrong_rows(const TableNode& n) {
       malformed("that is partial", but().flags(wire::kFlagPartial)),
       malformed("of no rank", but().contributors(0)),
       malformed("of another operation", but().operation(Operation::kAllGather)),
-      malformed("of a wire type", but().bucket(7).wire_type(WireType::kBfloat16)),
+      malformed("of a wire type, without the parity of types",
+                but().bucket(7).wire_type(WireType::kBfloat16)),
       malformed("without bytes", but().payload({})),
   };
 }

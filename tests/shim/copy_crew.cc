@@ -2,12 +2,19 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/group/copy_crew.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "trainer-shim/group/process.h"
 
 using namespace gradplane;
 using shim::CopyCrew;
@@ -15,9 +22,10 @@ using shim::CopyKind;
 
 namespace {
 
-std::vector<std::byte> pattern(std::size_t bytes) {
+std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed = 0) {
   std::vector<std::byte> out(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(i * 31 + (i >> 16));
+  for (std::size_t i = 0; i < bytes; ++i)
+    out[i] = static_cast<std::byte>(i * 31 + (i >> 16) + seed);
   return out;
 }
 
@@ -78,8 +86,9 @@ TEST_CASE("threads that copy at the same time get their own bytes") {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&] {
-      const std::vector<std::byte> from = pattern(2 * shim::kSharedCopyBytes + 1);
+    threads.emplace_back([&, t] {
+      const std::vector<std::byte> from =
+          pattern(2 * shim::kSharedCopyBytes + 1, static_cast<std::size_t>(t));
       for (int i = 0; i < 20; ++i) {
         std::vector<std::byte> to(from.size());
         crew.copy(to.data(), from.data(), from.size(), CopyKind::kPastCaches);
@@ -91,12 +100,22 @@ TEST_CASE("threads that copy at the same time get their own bytes") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("more threads copy where a process has many CPUs for each rank of its host") {
-  CHECK(shim::copy_threads_for(2, 1) == 1);
-  CHECK(shim::copy_threads_for(15, 1) == 1);
-  CHECK(shim::copy_threads_for(16, 1) == 2);
-  CHECK(shim::copy_threads_for(16, 2) == 1);
-  CHECK(shim::copy_threads_for(192, 8) == 3);
-  CHECK(shim::copy_threads_for(192, 1) == 4);
-  CHECK(shim::copy_threads_for(16, 0) == 2);
+TEST_CASE("a child of fork() has a crew of its own") {
+  setenv("GRADPLANE_COPY_THREADS", "2", 1);
+  shim::begin_process(shim::Reports::kOfUse, nullptr);
+  const std::vector<std::byte> from = pattern(2 * shim::kSharedCopyBytes);
+  std::vector<std::byte> to(from.size());
+  CopyCrew& own = shim::copy_crew();
+  own.copy(to.data(), from.data(), from.size(), CopyKind::kOrdinary);
+  CHECK(&shim::copy_crew() == &own);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::fill(to.begin(), to.end(), std::byte{});
+    shim::copy_crew().copy(to.data(), from.data(), from.size(), CopyKind::kOrdinary);
+    _exit(&shim::copy_crew() != &own && to == from ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }

@@ -146,6 +146,23 @@ TEST_CASE("a block that is added twice counts once") {
   }
 }
 
+TEST_CASE("parity knows the longest of its blocks, and the narrowest type") {
+  ParityTable table(kBlockBytes, 8);
+  Parity* parity = table.take(2, 8);
+  const auto add = [&](std::uint32_t block, std::size_t bytes, WireType type) {
+    parity->add(block, Block(bytes, std::byte{1}), type);
+    CHECK(parity->has(block));
+    return parity->narrowest();
+  };
+  CHECK_FALSE(parity->has(0));
+  CHECK(add(0, 40, WireType::kElements) == WireType::kElements);
+  CHECK(add(1, 20, WireType::kFloat16) == WireType::kFloat16);
+  CHECK(add(2, 40, WireType::kElements) == WireType::kFloat16);
+  CHECK(add(3, 14, WireType::kInt8) == WireType::kInt8);
+  CHECK(add(4, 20, WireType::kBfloat16) == WireType::kInt8);
+  CHECK(parity->longest_bytes() == 40);
+}
+
 TEST_CASE("rows are as many as the losses ask for, and no more than half of the blocks") {
   CHECK(hop::parity_rows_for(47, 0.03) == 7);
   CHECK(hop::parity_rows_for(240, 0.03) == 18);
@@ -155,15 +172,20 @@ TEST_CASE("rows are as many as the losses ask for, and no more than half of the 
   CHECK(hop::parity_rows_for(1000, 0.03) == 0);
   CHECK(hop::parity_rows_for(240, 0.03, 2) == 23);
   CHECK(hop::parity_rows_for(240, 0.03, 3) == 27);
+  const std::uint32_t at_once = GENERATE(1U, 2U, 3U);  // blocks in a packet
+  CAPTURE(at_once);
   std::mt19937_64 random(10);
   int lacking = 0;
   for (int draw = 0; draw < 20000; ++draw) {
-    const std::uint32_t blocks = 20 + static_cast<std::uint32_t>(random() % 200);
-    const std::size_t rows = hop::parity_rows_for(blocks, 0.03);
+    const std::uint32_t fewest = hop::kMinParityPackets * at_once;
+    const std::uint32_t blocks = fewest + static_cast<std::uint32_t>(random() % 200);
+    const std::size_t rows = hop::parity_rows_for(blocks, 0.03, at_once);
+    REQUIRE(rows > 0);
     std::size_t lost = 0;
     std::size_t came = 0;
     std::uniform_real_distribution<> dice;
-    for (std::uint32_t b = 0; b < blocks; ++b) lost += dice(random) < 0.03 ? 1 : 0;
+    for (std::uint32_t b = 0; b < blocks; b += at_once)
+      lost += dice(random) < 0.03 ? std::min(at_once, blocks - b) : 0;
     for (std::size_t r = 0; r < rows; ++r) came += dice(random) < 0.03 ? 0 : 1;
     lacking += lost > came ? 1 : 0;
   }
@@ -187,7 +209,7 @@ TEST_CASE("a table gives what it has, and takes back what nobody uses any more")
   REQUIRE(again != nullptr);
   CHECK(again->added() == 0);
   CHECK(again->longest_bytes() == 0);
-  CHECK(again->narrow() == WireType::kElements);
+  CHECK(again->narrowest() == WireType::kElements);
   CHECK(again->types(0) + again->types(1) == 0);
   CHECK(std::all_of(again->row(1).begin(), again->row(1).end(),
                     [](std::byte b) { return b == std::byte{0}; }));

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
+#include <exception>
 
 #include "trainer-shim/group/environment.h"
 #include "trainer-shim/group/left_behind.h"
@@ -28,7 +28,7 @@ CopyCrew::~CopyCrew() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  wanted_.notify_all();
   for (std::thread& helper : helpers_) helper.join();
 }
 
@@ -43,11 +43,14 @@ void CopyCrew::copy(std::byte* to, const std::byte* from, std::size_t bytes, Cop
     next_piece_ = 0;
     task_ = task;
   }
-  changed_.notify_all();
+  // One piece is left for the caller.
+  const std::size_t pieces = (bytes + kCopyPieceBytes - 1) / kCopyPieceBytes;
+  for (std::size_t i = 1; i < std::min<std::size_t>(pieces, helper_count_ + 1); ++i)
+    wanted_.notify_one();
   copy_pieces(task);
   std::unique_lock lock(mutex_);
   task_.reset();
-  changed_.wait(lock, [this] { return copying_count_ == 0; });
+  done_.wait(lock, [this] { return copying_count_ == 0; });
 }
 
 /// Fewer threads than wished are no error: the caller copies what is left. Call it under mutex_.
@@ -55,7 +58,7 @@ void CopyCrew::start_helpers() {
   are_started_ = true;
   try {
     while (helpers_.size() < helper_count_) helpers_.emplace_back([this] { help(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no more threads, or no memory
   }
 }
 
@@ -63,7 +66,7 @@ void CopyCrew::help() {
   name_thread("gp-copy");
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || task_; });
+    wanted_.wait(lock, [this] { return stopping_ || task_; });
     if (stopping_) return;
     const Task task = *task_;
     ++copying_count_;
@@ -72,7 +75,7 @@ void CopyCrew::help() {
     lock.lock();
     // Whoever finds no piece left may stop others from joining in vain.
     task_.reset();
-    if (--copying_count_ == 0) changed_.notify_all();
+    if (--copying_count_ == 0) done_.notify_one();
   }
 }
 

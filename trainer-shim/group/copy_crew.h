@@ -28,7 +28,7 @@ enum class CopyKind : unsigned char { kOrdinary, kPastCaches };
 class CopyCrew {
  public:
   /// `threads` copy at a time, the caller's included. The others start with the first long copy.
-  explicit CopyCrew(unsigned threads) : helper_count_(threads - 1) {}
+  explicit CopyCrew(unsigned threads) : helper_count_(threads == 0 ? 0 : threads - 1) {}
   ~CopyCrew();
   CopyCrew(const CopyCrew&) = delete;
   CopyCrew& operator=(const CopyCrew&) = delete;
@@ -56,7 +56,8 @@ class CopyCrew {
   std::mutex busy_;  // held by the caller of a shared copy
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable wanted_;  // helpers wait for a copy
+  std::condition_variable done_;    // the caller waits for helpers
   // All below under mutex_, but for next_piece_ and helped_.
   std::vector<std::thread> helpers_;
   std::optional<Task> task_;       // set while helpers may join
@@ -67,16 +68,7 @@ class CopyCrew {
   std::atomic<std::size_t> helped_{0};
 };
 
-/// The number of threads for a process with so many CPUs on a host with so many ranks of the job.
-constexpr unsigned copy_threads_for(unsigned cpus, unsigned local_ranks) {
-  // A rank's own threads, and the daemon's, need CPUs, too.
-  constexpr unsigned kCpusOfThread = 8;
-  constexpr unsigned kEnough = 4;
-  const unsigned threads = cpus / (kCpusOfThread * (local_ranks == 0 ? 1 : local_ranks));
-  return threads < 1 ? 1 : threads > kEnough ? kEnough : threads;
-}
-
-/// The crew of this process, as the environment says.
+/// The crew of this process, as GRADPLANE_COPY_THREADS says.
 CopyCrew& copy_crew();
 
 /// For a child of fork(), which has none of the threads.

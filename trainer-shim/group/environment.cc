@@ -2,7 +2,6 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/group/environment.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +13,6 @@
 #include <functional>
 #include <string_view>
 
-#include "dataplane/model/limits.h"
 #include "trainer-shim/group/copy_crew.h"
 #include "trainer-shim/group/left_behind.h"
 
@@ -79,22 +77,6 @@ bool parse_timeout(const std::string& text, std::uint32_t& out) {
   return parse_count(text, kMaxAttachTimeoutMs, out);
 }
 
-/// The number of ranks on this host that the launcher of PyTorch, Open MPI or MPICH has set; 1 if
-/// none has.
-std::uint32_t local_ranks_of_launcher() {
-  std::uint32_t ranks = 1;
-  for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
-    if (parse_count(text_of(name), kMaxRanksOfNode, ranks)) break;
-  }
-  return ranks;
-}
-
-unsigned cpus_of_process() {
-  cpu_set_t cpus;
-  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<unsigned>(CPU_COUNT(&cpus))
-                                                       : 1;
-}
-
 void replace_all(std::string& text, std::string_view from, const std::string& to) {
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
@@ -132,7 +114,6 @@ Environment read() {
   if (e.label.empty()) e.label = process_label();
   parse_timeout(text_of("GRADPLANE_ATTACH_TIMEOUT_MS"), e.attach_timeout_ms);
   parse_number(text_of("GRADPLANE_DAEMON_UID"), kMaxUid, e.daemon_uid);
-  e.copy_threads = copy_threads_for(cpus_of_process(), local_ranks_of_launcher());
   parse_count(text_of("GRADPLANE_COPY_THREADS"), kMaxCopyThreads, e.copy_threads);
   e.require = is_on("GRADPLANE_REQUIRE");
   e.verbose = is_on("GRADPLANE_VERBOSE");

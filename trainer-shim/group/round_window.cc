@@ -54,16 +54,16 @@ void Round::give(std::byte* slot, std::uint32_t rank) const {
 
 void Round::take(const std::byte* slot, std::uint32_t rank) const {
   if (operation == Operation::kBroadcast && collective->source == rank) return;
-  if (collective->operation == Operation::kReduceScatter) {
-    std::memcpy(collective->result + offset_bytes, slot + rank * padded_bytes, bytes);
-    return;
-  }
-  const bool is_large = collective->bytes * shards >= kStreamedTensorBytes;
+  const auto take_shard = [&](std::byte* to, std::size_t shard, std::size_t result_bytes) {
+    const std::byte* from = slot + shard * padded_bytes;
+    result_bytes >= kStreamedTensorBytes ? copy_crew().copy(to, from, bytes, CopyKind::kPastCaches)
+                                         : static_cast<void>(std::memcpy(to, from, bytes));
+  };
+  if (collective->operation == Operation::kReduceScatter)
+    return take_shard(collective->result + offset_bytes, rank, collective->bytes);
   for (std::size_t shard = 0; shard < shards; ++shard) {
     std::byte* to = collective->data + shard * collective->bytes + offset_bytes;
-    const std::byte* from = slot + shard * padded_bytes;
-    is_large ? copy_crew().copy(to, from, bytes, CopyKind::kPastCaches)
-             : static_cast<void>(std::memcpy(to, from, bytes));
+    take_shard(to, shard, collective->bytes * shards);
   }
 }
 
