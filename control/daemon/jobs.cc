@@ -183,7 +183,8 @@ void JobTable::ask_back() {
 Status JobTable::install_bounds(const session::InstallBounds& order) {
   if (InstalledJob* job = find(order.job_id, order.first_epoch)) {
     for (const JobPart& part : job->parts) part.runtime->allow_inbox_bytes(inbox_bytes_for(*job));
-    // The only large memory of a bucket is what `carry` keeps, for which a job has one part.
+    // A bucket's large memory is what `carry` keeps and updates on their way, both of jobs with one
+    // part.
     const MemoryNear near(poll_cpu(config_, job->parts.front().core));
     const Status added = job->bounds->add(runtimes_of(*job), order.table, order.learn_budget);
     if (!added) return added;

@@ -26,6 +26,7 @@ Bucket::Bucket(const BucketConfig& config)
       noise_(std::make_unique<Noise[]>(config.tensors.size())),
       parts_(config.geometry.blocks) {
   GP_ASSERT(geometry_.bucket > 0 && geometry_.bucket <= kMaxBuckets);
+  for (const WireType type : wire_types_) narrowest_ = narrower(narrowest_, type);
   critical_.reset(geometry_.blocks);
   for (std::uint32_t b = 0; b < geometry_.blocks; ++b) {
     if (map_.is_always_critical(b)) critical_.set(b);

@@ -50,6 +50,8 @@ class Bucket {
   WireType wire_type(std::uint32_t block) const {
     return wire_types_.empty() ? WireType::kElements : wire_types_[block];
   }
+  /// The narrowest wire type among its blocks.
+  WireType narrowest() const { return narrowest_; }
   /// The gathering in a tree of a plan in which this node has children; nullptr for other trees. It
   /// is also nullptr while a round of the bucket is gathered under another plan, because a bucket
   /// is gathered under one plan at a time.
@@ -142,6 +144,7 @@ class Bucket {
   std::vector<std::atomic<float>> bounds_;
   Bitmap critical_;
   std::vector<WireType> wire_types_;  // by block; empty: all plain elements
+  WireType narrowest_ = WireType::kElements;
   CloseLimits limits_;
   std::vector<bool> is_learned_;  // by tensor
   std::vector<std::unique_ptr<GatherSet>> own_sets_;

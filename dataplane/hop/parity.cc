@@ -67,7 +67,7 @@ void Parity::add(std::uint32_t block, std::span<const std::byte> bytes, WireType
   if (rows_ == 0 || added_.test(block)) return;
   added_.set(block);
   ++added_count_;
-  if (type == WireType::kInt8 || narrowest_ == WireType::kElements) narrowest_ = type;
+  narrowest_ = narrower(narrowest_, type);
   longest_bytes_ = std::max(longest_bytes_, bytes.size());
   std::array<std::uint8_t, kMaxParityRows> factors{};
   std::array<std::uint8_t*, kMaxParityRows> rows{};

@@ -38,8 +38,8 @@ static_assert(kMinParityPackets >= 2 * kParityShare,
 std::uint8_t parity_factor(std::uint32_t block, std::size_t row);
 
 /// The number of rows for this many blocks in flight, if this share of packets with so many blocks
-/// each is lost: less than one round in five hundred lacks more. 0: more than kMaxParityRows would
-/// be needed.
+/// each is lost: up to 3 % of losses less than one round in five hundred lacks more. 0: more than
+/// kMaxParityRows would be needed.
 std::size_t parity_rows_for(std::uint32_t blocks, double loss, std::size_t blocks_per_packet = 1);
 
 /// The rows of one round's blocks, at their sender or at their receiver. A sender adds every block
@@ -66,7 +66,7 @@ class Parity {
 
   /// The parity of the blocks' wire types, in a row.
   std::uint8_t types(std::size_t r) const { return types_[r]; }
-  /// The wire type of the shortest blocks that were added.
+  /// The narrowest wire type among the blocks that were added.
   WireType narrowest() const { return narrowest_; }
   /// The bytes of the longest block that was added.
   std::size_t longest_bytes() const { return longest_bytes_; }

@@ -42,7 +42,7 @@ std::size_t Transmitter::full_bytes(WireType type) const {
   return wire_bytes(type, ElementType::kFloat32, bytes / element_bytes(ElementType::kFloat32));
 }
 
-/// How many blocks in this wire type share a packet at most; see one_more().
+/// How many full blocks in this wire type share a packet; see one_more().
 std::size_t Transmitter::blocks_per_packet(WireType type) const {
   return state_.config.grants ? 1 : state_.config.block_bytes / full_bytes(type);
 }
@@ -73,8 +73,7 @@ hop::Parity* Transmitter::begin_parity(hop::OutEdge& edge, std::size_t slot,
   if (round.geometry.operation != Operation::kAllReduce) return nullptr;
   const std::uint32_t blocks = edge.senders[slot].range().size();
   // Later blocks may be in a narrower type than the first one.
-  const bool may_narrow = round.narrows() || sent.wire != WireType::kElements;
-  const WireType narrowest = may_narrow ? WireType::kInt8 : WireType::kElements;
+  const WireType narrowest = round.narrows() ? round.bucket->narrowest() : sent.wire;
   std::size_t rows = parity_rows(state_.peers[edge.peer], blocks, narrowest);
   if (edge.is_push()) return rows == 0 ? nullptr : state_.parities.take(rows, blocks);
   if (rows == 0 && edge.seats[slot].group == nullptr) return nullptr;

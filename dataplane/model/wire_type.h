@@ -43,6 +43,11 @@ constexpr std::size_t wire_bytes(WireType wire, ElementType type, std::size_t el
   return element_bytes(type) * elements;
 }
 
+/// The one of two wire types whose blocks are shorter; the first if they are as long.
+constexpr WireType narrower(WireType a, WireType b) {
+  return a == WireType::kElements || b == WireType::kInt8 ? b : a;
+}
+
 /// The wire type of a block with elements of two tensors with these wire types. The error of bf16
 /// is never larger than that of int8. Neither of bf16 and fp16 can represent all values of the
 /// other, and below 2^-24 int8 may be more precise than fp16.

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The gradplane authors
 """`ltp`: the case for which LTP (IWQoS 2023) was made: eight workers and one server over long paths
 that lose frames. Compares a parameter server over three kinds of TCP, and gradplane with a star
-whose root is the server: exact, with LTP's preset, with one bound of 5 %, and with all of every sum
-in a wire type."""
+whose root is the server: exact, with LTP's preset, with one bound of 5 %, and with exact sums in
+a wire type."""
 
 import bounds
 import cases

@@ -23,8 +23,8 @@ static_assert(kSharedCopyBytes >= 2 * kCopyPieceBytes, "a shared copy has a piec
 /// kPastCaches: see stream_copy().
 enum class CopyKind : unsigned char { kOrdinary, kPastCaches };
 
-/// One core copies less than the memory of a large host can move. So several threads copy long
-/// pieces of tensors of kStreamedTensorBytes or more.
+/// One core copies less than the memory of a large host can move. So several threads can copy
+/// long pieces of tensors of kStreamedTensorBytes or more.
 class CopyCrew {
  public:
   /// `threads` copy at a time, the caller's included. The others start with the first long copy.
