@@ -15,6 +15,7 @@ namespace gradplane::shim {
 namespace {
 
 void copy_alone(std::byte* to, const std::byte* from, std::size_t bytes, CopyKind kind) {
+  if (bytes == 0) return;  // an empty tensor may have no address
   if (kind == CopyKind::kPastCaches) return stream_copy(to, from, bytes);
   std::memcpy(to, from, bytes);
 }
