@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "dataplane/hop/parity.h"
 #include "tests/support/bounded_star.h"
 #include "tests/support/catch.h"
 #include "tests/support/packet.h"
@@ -158,6 +159,48 @@ TEST_CASE("a block in a type that its tensors do not have is refused") {
   CHECK(root.job().counters().blocks_received == received + 2);
   root.deliver(1, push(kNarrow + 2, WireType::kBfloat16, 512).number(202).bytes(), star.now());
   CHECK(root.job().counters().blocks_received == received + 4);
+}
+
+TEST_CASE("a recovered block in a type that its tensors do not have is refused") {
+  constexpr std::uint32_t kLost = kNarrow + 3;
+  const auto lost = GENERATE(WireType::kBfloat16, WireType::kInt8, WireType::kElements);
+  CAPTURE(lost);
+  BoundedStar star({.wire = WireType::kBfloat16});
+  star.learn();
+  CoreNode& root = star.node(0);
+  const std::uint64_t received = root.job().counters().blocks_received;
+  hop::ParityTable table(kMinBlockBytes, BoundedStar::kBlocks);
+  hop::Parity* parity = table.take(1, BoundedStar::kBlocks);
+  std::uint64_t number = 100;
+  const auto packet = [&](std::uint32_t block, WireType wire) {
+    return PacketBuilder::block(wire::PacketType::kPush, round_of(1), block)
+        .sender(1)
+        .parity_rows(1)
+        .wire_type(wire)
+        .number(++number);
+  };
+  for (std::uint32_t b = 0; b < BoundedStar::kBlocks; ++b) {
+    WireType wire = b < kNarrow ? WireType::kElements : WireType::kBfloat16;
+    if (b == kLost) wire = lost;
+    const std::vector<std::byte> payload(wire_bytes(wire, ElementType::kFloat32, 128));
+    parity->add(b, payload, wire);
+    if (b != kLost) root.deliver(1, packet(b, wire).payload(payload).bytes(), star.now());
+  }
+  const std::span<const std::byte> row = parity->row(0).first(parity->longest_bytes());
+  root.deliver(
+      1,
+      packet(0, WireType::kBfloat16)
+          .type(wire::PacketType::kPushParity)
+          .flags(0)
+          .contributors(static_cast<std::uint16_t>(wire::kParityTypesBit | parity->types(0)))
+          .payload({row.begin(), row.end()})
+          .bytes(),
+      star.now());
+  const bool is_refused = lost == WireType::kInt8;
+  CHECK(root.drops(hop::Drop::kBadGeometry) == (is_refused ? 1 : 0));
+  CHECK(root.job().counters().blocks_recovered == (is_refused ? 0 : 1));
+  CHECK(root.job().counters().blocks_received ==
+        received + BoundedStar::kBlocks - (is_refused ? 1 : 0));
 }
 
 TEST_CASE("each block of int8 in a packet has a sound scale") {
