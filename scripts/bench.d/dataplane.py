@@ -54,10 +54,11 @@ cluster:
     - {{name: b, address: 10.77.0.2/24}}
 plan: {{kind: sharded, roots: training}}
 security: {{authenticate: {authenticate}}}
+poll: {{{poll}}}
 """
 VETH = """\
 control: {{socket: {folder}/{name}.sock}}
-port: {{kind: {kind}, interface: {interface}, huge_pages: auto}}
+port: {{kind: {kind}, interface: {interface}, mtu: {mtu}, huge_pages: auto}}
 cluster:
   key: "{key}"
   nodes:
@@ -83,25 +84,39 @@ class Contestant:
     settings: tuple = ()
     path: str = "host"
     offloads: bool = True  # whether the kernel's TCP uses segmentation offloads
+    only_after_pauses: bool = False
 
-    def takes(self, ranks):
-        return not self.nodes or ranks <= MAX_RANKS_OF_DAEMON * len(self.nodes)
+    def takes(self, case):
+        if self.only_after_pauses and "every_ms" not in case:
+            return False
+        return not self.nodes or case["ranks"] <= MAX_RANKS_OF_DAEMON * len(self.nodes)
 
     def settings_of(self, folder, key, name, role):
         return dict(self.settings, folder=folder, key=key, name=name, role=role)
 
 
 TWO = (("a", "server"), ("b", "client"))
+JUMBO = {"mtu": 9000, "authenticate": "true", "poll": ""}
+
+
+def over_memif(name, *, only_after_pauses=False, **settings):
+    return Contestant(name, TWO, MEMIF, tuple({**JUMBO, **settings}.items()),
+                      only_after_pauses=only_after_pauses)  # fmt: skip
+
+
 CONTESTANTS = (
     Contestant("gloo"),
-    Contestant("memif", TWO, MEMIF, (("mtu", 9000), ("authenticate", "true"))),
-    Contestant("memif-open", TWO, MEMIF, (("mtu", 9000), ("authenticate", "false"))),
-    Contestant("memif-1500", TWO, MEMIF, (("mtu", 1500), ("authenticate", "true"))),
+    over_memif("memif"),
+    over_memif("memif-open", authenticate="false"),
+    over_memif("memif-1500", mtu=1500),
+    # Its poll threads never sleep between two sums.
+    over_memif("memif-awake", poll="spin: 1 s", only_after_pauses=True),
     Contestant("loopback", (("a", ""),), LOOPBACK),
     Contestant("gloo-segments", path="veth"),
     Contestant("gloo-plain", path="veth", offloads=False),
     *(Contestant(kind, (("a", ""), ("b", "")), VETH,
-                 (("kind", kind), ("interface", veth_path.DATA)), path="veth", offloads=False)
+                 (("kind", kind), ("interface", veth_path.DATA), ("mtu", veth_path.MTU)),
+                 path="veth", offloads=False)
       for kind in ("af_xdp", "af_packet")),
 )
 # The contestant with which the others of a path are compared.
@@ -250,8 +265,9 @@ def run(options):
         for ranks, jobs in sorted({(case["ranks"], jobs_of(case)) for case in cases}):
             for contestant in chosen:
                 place = (ranks, jobs, contestant.path)
-                theirs = [c for c in cases if (c["ranks"], jobs_of(c), path_of(c)) == place]
-                if not theirs or not contestant.takes(ranks):
+                theirs = [c for c in cases if (c["ranks"], jobs_of(c), path_of(c)) == place
+                          and contestant.takes(c)]  # fmt: skip
+                if not theirs:
                     continue
                 port += jobs
                 with paired.Running(contestant, ranks, jobs, port, options.logs) as running:
