@@ -13,8 +13,6 @@ namespace gradplane::config {
 namespace {
 
 constexpr std::int64_t kMinHeartbeatsToSuspect = 3;
-// An AF_XDP frame lies in one 4 KiB page, in which the kernel and DPDK reserve room before it.
-constexpr std::size_t kMaxAfXdpMtuBytes = 3400;
 
 bool same_subnet(const NodeConfig& node, Ipv4 other) {
   const std::uint32_t mask = ~std::uint32_t{0} << (32 - node.prefix_length);

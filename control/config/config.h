@@ -38,6 +38,8 @@ inline constexpr std::size_t kIpUdpHeaderBytes = 28;
 /// One frame must hold any control message, and a block of the smallest size.
 inline constexpr std::size_t kMinMtuBytes = kIpUdpHeaderBytes + kMinMtuPayloadBytes;
 inline constexpr std::size_t kMaxMtuBytes = 9216;
+/// An AF_XDP frame lies in one 4 KiB page, in which the kernel and DPDK reserve room before it.
+inline constexpr std::size_t kMaxAfXdpMtuBytes = 3400;
 /// The exact length of a cluster's shared secret.
 inline constexpr std::size_t kClusterKeyBytes = 16;
 static_assert(kMinMtuBytes <= 1500);

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "control/daemon/huge_pages.h"
-#include "control/daemon/kernel_address.h"
+#include "control/daemon/kernel_interface.h"
 #include "control/daemon/numa.h"
 #include "control/daemon/placement.h"
 #include "control/daemon/planners.h"
@@ -133,6 +133,8 @@ Status Daemon::open_dataplane() {
        {numa_warning(cpus, config_.port()),
         kernel_address_warning(interface, kernel_addresses(interface))})
     if (!warning.empty()) log_.line(config::LogLevel::kWarn, warning);
+  const std::string note = short_packets_note(config_.port(), kernel_mtu(interface));
+  if (!note.empty()) log_.line(config::LogLevel::kInfo, note);
   if (Status opened = open_doorbells(); !opened) return opened;
   if (Status opened = open_port(); !opened) return opened;
   groups_ = std::make_unique<GroupMembership>(config_, *port_);
