@@ -299,6 +299,13 @@ void check_liveness(Draft& draft) {
               fmt::format("suspect_after must be at least {} heartbeats", kMinHeartbeatsToSuspect));
 }
 
+/// The common `port` may name a device for the nodes of its kind. Nodes of other kinds do not have
+/// it.
+void drop_other_devices(PortConfig& port) {
+  if (port.kind != PortKind::kAfPacket && port.kind != PortKind::kAfXdp) port.interface.clear();
+  if (port.kind != PortKind::kPci) port.pci.clear();
+}
+
 }  // namespace
 
 void check_consistency(Draft& draft) {
@@ -308,6 +315,7 @@ void check_consistency(Draft& draft) {
   for (std::size_t i = 0; i < draft.node_count; ++i) {
     check_port_kind(draft, i);
     check_reachable(draft, i);
+    drop_other_devices(draft.config.cluster.nodes[i].port);
   }
   if (draft.node_count > 0) {
     check_block(draft);

@@ -73,6 +73,7 @@ struct PortConfig {
   std::string pci;
   MemifConfig memif;
   std::size_t mtu_bytes = 0;
+  bool has_default_mtu = false;  // the operator has not chosen mtu_bytes
   std::optional<std::uint16_t> vlan;
   std::optional<Ipv4> gateway;
   HugePages huge_pages = HugePages::kAuto;

@@ -44,7 +44,8 @@ void choose_mtu(Config& config) {
   const bool is_memory = std::ranges::all_of(
       nodes, [](const NodeConfig& node) { return node.port.kind == PortKind::kMemif; });
   for (NodeConfig& node : nodes) {
-    if (node.port.mtu_bytes == 0)
+    node.port.has_default_mtu = node.port.mtu_bytes == 0;
+    if (node.port.has_default_mtu)
       node.port.mtu_bytes = is_memory ? kMemifMtuBytes : kEthernetMtuBytes;
   }
 }

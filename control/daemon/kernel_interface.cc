@@ -60,11 +60,12 @@ std::string short_packets_note(const config::PortConfig& port, std::size_t inter
   const bool is_xdp = port.kind == config::PortKind::kAfXdp;
   const std::size_t limit = is_xdp ? config::kMaxAfXdpMtuBytes : config::kMaxMtuBytes;
   const std::size_t possible = std::min(interface_mtu, limit);
-  if (possible <= port.mtu_bytes) return {};
+  if (!port.has_default_mtu || possible <= port.mtu_bytes) return {};
   return fmt::format(
-      "port.mtu: packets have at most {} bytes, although {} takes {}; longer ones cost less "
-      "processor time; if every node and switch takes them, set port.mtu: {}",
-      port.mtu_bytes, port.interface, interface_mtu, possible);
+      "port.mtu: packets have at most {} bytes, but {} takes {}, and longer packets cost less "
+      "processor time; set port.mtu to what all nodes and all switches between them take, at most "
+      "{} here, or to {} to keep it",
+      port.mtu_bytes, port.interface, interface_mtu, possible, port.mtu_bytes);
 }
 
 }  // namespace gradplane::daemon

@@ -21,7 +21,7 @@ std::string kernel_address_warning(const std::string& interface,
                                    const std::vector<std::string>& addresses);
 
 /// Says that packets could be longer on an interface whose MTU is `interface_mtu`; empty if they
-/// could not.
+/// could not, or if the operator has chosen their length.
 std::string short_packets_note(const config::PortConfig& port, std::size_t interface_mtu);
 
 }  // namespace gradplane::daemon

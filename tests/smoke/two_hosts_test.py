@@ -48,6 +48,16 @@ class PageCluster(Cluster):
             subprocess.run(["bash", "-ec", here], check=True, timeout=20)
 
 
+def a_daemon_says_that_packets_could_be_longer():
+    with netlab.Lab(RUN, HOSTS) as made:
+        device = ["ip", "-n", made.hosts["a"].namespace, "link", "set", "dp0"]
+        netlab.run_command([*device, "mtu", "3000"])
+        with PageCluster(made) as c:
+            note = "packets have at most 1500 bytes, but dp0 takes 3000"
+            expect(note in c.log("a"), f"the daemon of a tells it: {c.log('a')}")
+            expect("port.mtu" not in c.log("b"), f"that of b has nothing to tell: {c.log('b')}")
+
+
 def the_page_leads_to_a_training():
     link = netlab.Link(rate_bits=400_000_000, loss=0.0)
     with netlab.Lab(RUN, HOSTS, link) as made, PageCluster(made) as c:
@@ -83,4 +93,12 @@ def its_commands_are_those_of_the_program():
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     torch_training.skip_unless_possible()
-    sys.exit(cluster.run([the_page_leads_to_a_training, its_commands_are_those_of_the_program]))
+    sys.exit(
+        cluster.run(
+            [
+                the_page_leads_to_a_training,
+                a_daemon_says_that_packets_could_be_longer,
+                its_commands_are_those_of_the_program,
+            ]
+        )
+    )

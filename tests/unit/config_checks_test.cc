@@ -138,6 +138,26 @@ TEST_CASE("the MTU that nobody names is large where all nodes have memif") {
         1500);
 }
 
+TEST_CASE("an MTU that the operator has chosen is known from one that nobody names") {
+  CHECK(parse(kBase).config->port().has_default_mtu);
+  CHECK_FALSE(parse(base_with("  interface: eth1\n", "  interface: eth1\n  mtu: 1500\n"))
+                  .config->port()
+                  .has_default_mtu);
+}
+
+TEST_CASE("a node whose port is of another kind than the common one does not have its device") {
+  const std::string memif = "      port: {kind: memif, memif: {socket: /run/m.sock}}\n";
+  const ParsedConfig mixed = parse(std::string(kBase) + memif);
+  REQUIRE(mixed.ok());
+  CHECK(mixed.config->cluster.nodes[0].port.interface == "eth1");
+  CHECK(mixed.config->cluster.nodes[1].port.interface.empty());
+  const ParsedConfig nics =
+      parse(base_with(kPort, "  kind: pci\n  pci: \"0000:01:00.0\"\n") + memif);
+  REQUIRE(nics.ok());
+  CHECK(nics.config->cluster.nodes[0].port.pci == "0000:01:00.0");
+  CHECK(nics.config->cluster.nodes[1].port.pci.empty());
+}
+
 TEST_CASE("rounds are small where all packets go through memory") {
   const std::string memif = "  kind: memif\n  memif: {socket: /run/m.sock}\n";
   CHECK(parse(base_with(kPort, memif)).config->round_bytes == 256 << 10);
