@@ -154,6 +154,16 @@ void count_forbidden_calls() {
   dispatch = counts_system_calls ? kRaiseSignals : kMakeCalls;
 }
 
+void pause_count() {
+  dispatch = kMakeCalls;
+  armed = false;
+}
+
+void resume_count() {
+  armed = true;
+  dispatch = counts_system_calls ? kRaiseSignals : kMakeCalls;
+}
+
 bool no_forbidden_calls() {
   dispatch = kMakeCalls;
   const std::uint64_t made[] = {allocations, locks, system_calls};

@@ -8,6 +8,10 @@ namespace gradplane::testing {
 /// locks) of this process, and system calls of the calling thread.
 void count_forbidden_calls();
 
+/// Between these two calls nothing is counted. For the calling thread.
+void pause_count();
+void resume_count();
+
 /// Ends the count, and prints the numbers. Returns true if there were none and the counters work:
 /// it makes one call of each kind to try them. Where the kernel cannot count system calls, it says
 /// so, and counts the rest.

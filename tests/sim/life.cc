@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dataplane/base/siphash.h"
+#include "tests/sim/engine_watch.h"
 
 namespace gradplane::sim {
 namespace {
@@ -235,7 +236,10 @@ void Life::poll(Host& host) {
     for (const auto& trainer : host.trainers) worked = trainer->step(machines_.now) || worked;
     if (!host.is_up()) continue;
     for (std::size_t c = 0; c < host.cores(); ++c) {
-      worked = host.engine(c).poll_once(machines_.now) || worked;
+      {
+        const Running engine(Running::Code::kEngine);
+        worked = host.engine(c).poll_once(machines_.now) || worked;
+      }
       hear_reports(host, c);
     }
     if (turns > kMaxTurns) return fail("an engine never comes to rest");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/sim/engine_watch.h"
+
 namespace gradplane::sim {
 namespace {
 
@@ -255,6 +257,7 @@ std::shared_ptr<Network::Datagram> SimQueue::take() {
 }
 
 std::size_t SimQueue::receive(std::span<port::RxDatagram> out) noexcept {
+  const Running simulator(Running::Code::kSimulator);
   std::size_t count = 0;
   for (; count < out.size(); ++count) {
     auto datagram = take();
@@ -271,10 +274,12 @@ std::size_t SimQueue::receive(std::span<port::RxDatagram> out) noexcept {
 }
 
 void SimQueue::release(std::span<port::RxDatagram>) noexcept {
+  const Running simulator(Running::Code::kSimulator);
   lent_.clear();
 }
 
 bool SimQueue::allocate(port::TxDatagram& out) noexcept {
+  const Running simulator(Running::Code::kSimulator);
   auto* bytes = new std::vector<std::byte>(kMaxDatagramBytes);
   out = {};
   out.buffer = *bytes;
@@ -283,10 +288,12 @@ bool SimQueue::allocate(port::TxDatagram& out) noexcept {
 }
 
 void SimQueue::discard(port::TxDatagram& datagram) noexcept {
+  const Running simulator(Running::Code::kSimulator);
   delete static_cast<std::vector<std::byte>*>(datagram.token);
 }
 
 std::size_t SimQueue::transmit(std::span<port::TxDatagram> datagrams) noexcept {
+  const Running simulator(Running::Code::kSimulator);
   for (port::TxDatagram& datagram : datagrams) {
     datagram.copy_lent();
     auto* bytes = static_cast<std::vector<std::byte>*>(datagram.token);
