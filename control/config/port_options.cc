@@ -76,7 +76,7 @@ constexpr Option kPortOptions[] = {
      .word = "auto",
      .default_text = "auto",
      .summary = "Largest IP packet in bytes. Every node and switch on the way must carry it. "
-                "`auto`: 9000 where all nodes have memif, else 1500, and the daemon says if its "
+                "`auto`: 9000 where all nodes have memif, else 1500; then the daemon says if its "
                 "interface takes more.",
      .store = [](const Target& t, const Value& v) { t.port->mtu_bytes = as<std::size_t>(v); }},
     {.path = "port.vlan",

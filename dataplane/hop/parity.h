@@ -38,8 +38,9 @@ static_assert(kMinParityPackets >= 2 * kParityShare,
 std::uint8_t parity_factor(std::uint32_t block, std::size_t row);
 
 /// The number of rows for this many blocks in flight, if this share of packets with so many blocks
-/// each is lost: up to 3 % of losses less than one round in three hundred lacks more. 0: more than
-/// kMaxParityRows would be needed.
+/// each is lost: up to 3 % of losses less than one round in five hundred lacks more, and less than
+/// one in three hundred where the last packet has one block more. 0: more than kMaxParityRows would
+/// be needed.
 std::size_t parity_rows_for(std::uint32_t blocks, double loss, std::size_t blocks_per_packet = 1);
 
 /// The rows of one round's blocks, at their sender or at their receiver. A sender adds every block

@@ -96,11 +96,11 @@ class Contestant:
 
 
 TWO = (("a", "server"), ("b", "client"))
-JUMBO = {"mtu": 9000, "authenticate": "true", "poll": ""}
+DEFAULTS = {"mtu": 9000, "authenticate": "true", "poll": ""}
 
 
 def over_memif(name, *, only_after_pauses=False, **settings):
-    return Contestant(name, TWO, MEMIF, tuple({**JUMBO, **settings}.items()),
+    return Contestant(name, TWO, MEMIF, tuple({**DEFAULTS, **settings}.items()),
                       only_after_pauses=only_after_pauses)  # fmt: skip
 
 

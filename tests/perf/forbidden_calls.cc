@@ -39,7 +39,7 @@ volatile char dispatch = kMakeCalls;
 
 #if defined(__x86_64__)
 /// Counts one system call. The return of a signal handler is a call, too, so later ones are made
-/// and not counted: the count is 0 or 1.
+/// and not counted until resume_count().
 void on_system_call(int, siginfo_t*, void* context) {
   dispatch = kMakeCalls;
   const int before = errno;

@@ -8,7 +8,7 @@ namespace gradplane::testing {
 /// locks) of this process, and system calls of the calling thread.
 void count_forbidden_calls();
 
-/// Between these two calls nothing is counted. For the calling thread.
+/// Between these two calls nothing is counted. Only for the thread that began to count.
 void pause_count();
 void resume_count();
 

@@ -7,6 +7,7 @@
 
 #include "dataplane/engine/local_plan.h"
 #include "dataplane/port/group_address.h"
+#include "tests/sim/engine_watch.h"
 
 namespace gradplane::sim {
 namespace {
@@ -165,7 +166,10 @@ void Host::restart() {
 
 Instant Host::wake_time(Instant now) const {
   Instant next = Instant::never();
-  for (const auto& engine : engines_) next = std::min(next, engine->next_deadline(now));
+  {
+    const Running engines(Running::Code::kEngine);
+    for (const auto& engine : engines_) next = std::min(next, engine->next_deadline(now));
+  }
   for (const auto& trainer : trainers) next = std::min(next, trainer->next_deadline());
   return next;
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """docs/two-hosts.md leads from a build to a training: its key, its file and its program, as they
-stand on the page. Only the interfaces, the folder and the socket are those of the lab."""
+stand on the page. Only the interfaces, the folder and the socket are those of the lab. Its daemons
+also say when packets could be longer."""
 
 import os
 import re

@@ -29,15 +29,15 @@ TEST_CASE("an interface that takes longer packets than the port sends brings a n
   CHECK(short_packets_note(port, 1500).empty());
   CHECK(short_packets_note(port, 9000) ==
         "port.mtu: packets have at most 1500 bytes, but eth1 takes 9000, and longer packets cost "
-        "less processor time; set port.mtu to what all nodes and all switches between them take, "
-        "at most 9000 here, or to 1500 to keep it");
+        "less processor time; if all nodes and switches take longer ones, set port.mtu to that "
+        "length (at most 9000 here), or to 1500 to keep it and not be told again");
   const auto most = [&](std::size_t interface_mtu) {
     const std::string note = short_packets_note(port, interface_mtu);
-    return note.substr(note.find("at most ", note.find("take, ")));
+    return note.substr(note.find("(at most "), note.find("), or") - note.find("(at most "));
   };
-  CHECK(most(65536) == "at most 9216 here, or to 1500 to keep it");
+  CHECK(most(65536) == "(at most 9216 here");
   port.kind = gradplane::config::PortKind::kAfXdp;
-  CHECK(most(9000) == "at most 3400 here, or to 1500 to keep it");
+  CHECK(most(9000) == "(at most 3400 here");
   port.mtu_bytes = 3400;
   CHECK(short_packets_note(port, 9000).empty());
 }

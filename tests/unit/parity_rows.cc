@@ -192,6 +192,23 @@ TEST_CASE("rows are as many as the losses ask for, and no more than half of the 
   CHECK(lacking < 40);
 }
 
+TEST_CASE("a last packet with one block more costs few rounds") {
+  // Blocks of int8: three in a packet, and the last one is short.
+  constexpr std::array<std::uint32_t, 4> kPackets{3, 3, 3, 4};
+  const std::size_t rows = hop::parity_rows_for(13, 0.03, 3);
+  std::mt19937_64 random(11);
+  std::uniform_real_distribution<> dice;
+  int lacking = 0;
+  for (int draw = 0; draw < 20000; ++draw) {
+    std::size_t lost = 0;
+    std::size_t came = 0;
+    for (const std::uint32_t blocks : kPackets) lost += dice(random) < 0.03 ? blocks : 0;
+    for (std::size_t r = 0; r < rows; ++r) came += dice(random) < 0.03 ? 0 : 1;
+    lacking += lost > came ? 1 : 0;
+  }
+  CHECK(lacking < 20000 / 250);
+}
+
 TEST_CASE("a table gives what it has, and takes back what nobody uses any more") {
   ParityTable table(kBlockBytes, 8);
   std::vector<Parity*> taken;
