@@ -141,7 +141,7 @@ void on_change(bool engine_runs) {
 bool runs_without_calls(const Feature& feature) {
   std::uint64_t used = 0;
   bool all_right = true;
-  turns = 0;
+  turns = sim::engine_watch.calls_from_elsewhere = 0;
   testing::count_forbidden_calls();
   testing::pause_count();
   sim::engine_watch.on_change = on_change;
@@ -158,7 +158,10 @@ bool runs_without_calls(const Feature& feature) {
   const bool none = testing::no_forbidden_calls();
   std::printf("  %llu %s, %llu times an engine ran\n", static_cast<unsigned long long>(used),
               feature.name, static_cast<unsigned long long>(turns));
-  return none && all_right && used > 0 && turns >= kLeastTurns;
+  // Engines that are made or destroyed use their ports outside turns, but seldom.
+  const bool all_watched = sim::engine_watch.calls_from_elsewhere < turns / 100;
+  if (!all_watched) std::printf("  engines ran without being watched\n");
+  return none && all_right && used > 0 && turns >= kLeastTurns && all_watched;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 /// Tells a program that watches what engines do when it is an engine's own code that runs.
@@ -10,6 +11,7 @@ namespace gradplane::sim {
 struct EngineWatch {
   void (*on_change)(bool engine_runs) = nullptr;  // null: nobody watches
   bool engine_runs = false;
+  std::uint64_t calls_from_elsewhere = 0;  // of the simulator's code, while no engine ran
 
   /// Returns what was before.
   bool set(bool runs) {
@@ -25,7 +27,9 @@ inline thread_local EngineWatch engine_watch;
 class Running {
  public:
   enum class Code : bool { kSimulator, kEngine };
-  explicit Running(Code code) : before_(engine_watch.set(code == Code::kEngine)) {}
+  explicit Running(Code code) : before_(engine_watch.set(code == Code::kEngine)) {
+    if (code == Code::kSimulator && !before_) ++engine_watch.calls_from_elsewhere;
+  }
   ~Running() { engine_watch.set(before_); }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
