@@ -148,7 +148,8 @@ constexpr Option kOptions[] = {
      .default_text = "50 us",
      .summary =
          "With adaptive: how long the loop looks for work before it sleeps. In between it lets "
-         "ordinary threads run, but for real_time. No time if a packet takes the link longer.",
+         "ordinary threads run, except with real_time. Where one packet takes the link longer than "
+         "this, it sleeps at once.",
      .store = [](const Target& t,
                  const Value& v) { t.config->poll.spin = Duration::ns(v.number); }},
     {.path = "poll.max_sleep",

@@ -30,7 +30,8 @@ TEST_CASE("an interface that takes longer packets than the port sends brings a n
   CHECK(short_packets_note(port, 9000) ==
         "port.mtu: packets have at most 1500 bytes, but eth1 takes 9000, and longer packets cost "
         "less processor time; if all nodes and switches take longer ones, set port.mtu to that "
-        "length (at most 9000 here), or to 1500 to keep it and not be told again");
+        "length in the files of all nodes (at most 9000 here), or to 1500 to keep it and not be "
+        "told again");
   const auto most = [&](std::size_t interface_mtu) {
     const std::string note = short_packets_note(port, interface_mtu);
     return note.substr(note.find("(at most "), note.find("), or") - note.find("(at most "));

@@ -59,8 +59,9 @@ std::string probe_remedy(const DpdkPortOptions& o, const DevicePlan& plan) {
   switch (o.kind) {
     case DeviceKind::kAfXdp:
       return "; the kernel needs AF_XDP, the process cap_net_admin and cap_bpf (or root), and no "
-             "other XDP program may sit on the interface; run: ip link set dev " +
-             o.interface + " xdp off, or use af_packet";
+             "other XDP program may sit on the interface (run: ip link set dev " +
+             o.interface + " xdp off); its own MTU may be too long for XDP (run: ip link set dev " +
+             o.interface + " mtu 3400); or use af_packet";
     case DeviceKind::kMemif:
       return "; the socket " + o.memif_socket +
              " must be in a folder that exists and that this process may write, and must not be "

@@ -95,7 +95,8 @@ Result<std::uint16_t> interface_mtu(const DpdkPortOptions& o, const InterfaceFac
   if (o.mtu > facts.mtu) {
     return Error{"port: an MTU of " + std::to_string(o.mtu) + " is more than interface " +
                  o.interface + " has (" + std::to_string(facts.mtu) + "); run: ip link set dev " +
-                 o.interface + " mtu " + std::to_string(o.mtu) + ", or lower the port's"};
+                 o.interface + " mtu " + std::to_string(o.mtu) +
+                 ", or lower port.mtu (by default 1500)"};
   }
   if (facts.mtu < kMinMtu) {
     return Error{"port: interface " + o.interface + " has an MTU of " + std::to_string(facts.mtu) +
