@@ -205,10 +205,17 @@ TEST_CASE("no gp_wake is lost, whatever the trainer does at the time") {
     wait();
   }
   constexpr int kWakes = 5000;
+  constexpr int kSleepsEvery = 50;
+  static_assert(kWakes / kSleepsEvery > kTooMany);
   std::atomic<int> seen{0};
   std::thread waking([&] {  // wakes at about the beginning of the wait
     for (int i = 0; i < kWakes && lost < kTooMany; ++i) {
+      const auto waits = [&] { return seen <= i && lost < kTooMany; };
       while (seen < i && lost < kTooMany) std::this_thread::yield();
+      // Most waits end before the trainer sleeps.
+      const bool sleeps = i % kSleepsEvery == 0;
+      while (sleeps && waits() && !ipc::is_asleep(rank.peer.channel.trainer_sleeps()))
+        std::this_thread::yield();
       gp_wake(rank.session);
     }
   });
