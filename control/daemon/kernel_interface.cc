@@ -63,9 +63,8 @@ std::string short_packets_note(const config::PortConfig& port, std::size_t inter
   if (!port.has_default_mtu || possible <= port.mtu_bytes) return {};
   return fmt::format(
       "port.mtu: packets have at most {} bytes, but {} takes {}, and longer packets cost less "
-      "processor time; if all nodes and switches take longer ones, set port.mtu to that length in "
-      "the "
-      "files of all nodes (at most {} here), or to {} to keep it and not be told again",
+      "processor time; if all nodes and switches take longer ones, set port.mtu to that length "
+      "in the files of all nodes (at most {} here), or to {} to keep it and not be told again",
       port.mtu_bytes, port.interface, interface_mtu, possible, port.mtu_bytes);
 }
 

@@ -8,7 +8,7 @@ namespace gradplane::testing {
 /// locks) of this process, and system calls of the calling thread.
 void count_forbidden_calls();
 
-/// Between these two calls nothing is counted. Only for the thread that began to count.
+/// Between these two calls nothing is counted. Only the thread that began to count calls them.
 void pause_count();
 void resume_count();
 

@@ -23,7 +23,7 @@ using sim::Scenario;
 
 constexpr std::uint64_t kSeeds = 30;
 constexpr std::size_t kCores = 3;
-/// Every seed has many more turns than that.
+/// The seeds of a feature have far more turns together.
 constexpr std::uint64_t kLeastTurns = kSeeds * 100;
 
 template <void (*kAdd)(Scenario&)>
