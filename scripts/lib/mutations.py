@@ -28,6 +28,8 @@ from sources import ROOT, Finding, read
 FOLDER = "tests/mutations"
 _KEYS = {"breaks", "file", "text", "becomes", "tests"}
 _OPTIONAL_KEYS = {"inside"}
+_SENTENCE = re.compile(r"[A-Z].*\.", re.DOTALL)
+_NAME = re.compile(r"[a-z0-9-]+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +95,10 @@ def _faults(name, entry):
         faults.append(f"{name}: 'text' and 'becomes' are the same")
     if not faults and not (entry["text"].strip() and entry["tests"]):
         faults.append(f"{name}: 'text' or 'tests' is empty")
+    if not faults and not _SENTENCE.fullmatch(entry["breaks"]):
+        faults.append(f"{name}: 'breaks' is no sentence: it needs a capital and a full stop")
+    if not _NAME.fullmatch(name):
+        faults.append(f"{name}: a name has only a-z, 0-9 and '-'")
     return faults
 
 

@@ -28,6 +28,8 @@ int g(int a) {
 }
 """
 
+ENTRY = '[m]\nbreaks = "It breaks."\nfile = "f"\ntext = "a"\nbecomes = ""\ntests = ["t"]\n'
+
 
 def mutation(**changed):
     values = {
@@ -60,23 +62,32 @@ class Apply(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
-    def test_every_mutation_has_a_sentence_and_a_name_of_its_own(self):
-        known, findings = mutations.read_all()
-        self.assertEqual([], [str(finding) for finding in findings])
-        self.assertGreater(len(known), 50)
-        for one in known:
-            self.assertTrue(one.breaks[0].isupper() and one.breaks.endswith("."), one.breaks)
-            self.assertRegex(one.name, r"^[a-z0-9-]+$")
-
-    def test_names_are_unique_over_all_tables(self):
-        entry = '[m]\nbreaks = "A."\nfile = "f"\ntext = "a"\nbecomes = ""\ntests = ["t"]\n'
+    def findings(self, *tables):
+        """Those of reading these tables."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / mutations.FOLDER).mkdir(parents=True)
-            for area in ("one", "two"):
-                (root / mutations.FOLDER / f"{area}.toml").write_text(entry)
-            _, findings = mutations.read_all(root)
-        self.assertEqual(1, len(findings))
+            for number, table in enumerate(tables):
+                (root / mutations.FOLDER / f"{number}.toml").write_text(table)
+            return mutations.read_all(root)[1]
+
+    def test_the_tables_of_the_tree_have_no_findings(self):
+        known, findings = mutations.read_all()
+        self.assertEqual([], [str(finding) for finding in findings])
+        self.assertGreater(len(known), 50)
+
+    def test_a_mutation_has_a_sentence_and_a_plain_name(self):
+        self.assertEqual([], self.findings(ENTRY))
+        for wrong in (
+            ENTRY.replace("It breaks.", "it breaks."),
+            ENTRY.replace("It breaks.", "It breaks"),
+            ENTRY.replace("It breaks.", ""),
+            ENTRY.replace("[m]", "[M_1]"),
+        ):
+            self.assertEqual(1, len(self.findings(wrong)), wrong)
+
+    def test_names_are_unique_over_all_tables(self):
+        self.assertEqual(1, len(self.findings(ENTRY, ENTRY)))
 
 
 class Find(unittest.TestCase):
