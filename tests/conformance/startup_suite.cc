@@ -11,7 +11,6 @@
 #include <cstring>
 #include <string>
 
-#include "dataplane/port/dpdk/device.h"
 #include "dataplane/port/dpdk/interface.h"
 #include "tests/conformance/port_suite.h"
 #include "tests/conformance/veth.h"
@@ -51,29 +50,6 @@ TEST_CASE("start-up: an interface that does not exist, with those that do") {
   const std::string message = failure(veth_options("gpnone", Ipv4{0x0a500001}));
   CHECK(says(message, "gpnone does not exist"));
   CHECK(says(message, "gpa0"));
-}
-
-TEST_CASE("start-up: a NIC that fills two rings leaves as many buffers to hold as others") {
-  const auto left_to_hold = [](port::DeviceKind kind, unsigned rings) {
-    port::DpdkPortOptions o;
-    o.kind = kind;
-    return port::plan_device(o, port::kDefaultMtu).rx_buffer_count - rings * o.rx_descriptors;
-  };
-  CHECK(left_to_hold(port::DeviceKind::kPci, 2) == left_to_hold(port::DeviceKind::kAfPacket, 1));
-}
-
-TEST_CASE("start-up: a queue has enough buffers when all other threads keep some of its own") {
-  for (const auto kind : {port::DeviceKind::kAfPacket, port::DeviceKind::kPci}) {
-    port::DpdkPortOptions o;
-    o.kind = kind;
-    const unsigned alone = port::plan_device(o, port::kDefaultMtu).rx_buffer_count;
-    o.steering.queue_count = port::kMaxQueues;
-    const port::DevicePlan plan = port::plan_device(o, port::kDefaultMtu);
-    CHECK(plan.rx_buffer_count == alone + (port::kMaxQueues - 1) * port::kMaxCachedBuffers);
-    const std::size_t bytes =
-        port::kMaxQueues * (plan.rx_buffer_count + plan.tx_buffer_count) * plan.buffer_bytes;
-    CHECK(plan.memory_mb > bytes >> 20);
-  }
 }
 
 TEST_CASE("start-up: a name that would be more than a name") {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include "dataplane/port/dpdk/device_plan.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstdio>
 
-#include "dataplane/port/dpdk/device.h"
-#include "dataplane/port/dpdk/dma_memory.h"
+#include "dataplane/port/dpdk/buffer_pools.h"
 
 namespace gradplane::port {
 namespace {
@@ -45,8 +46,17 @@ std::string af_packet_arguments(const DpdkPortOptions& o, std::uint32_t buffer_b
          ",framecnt=" + std::to_string(std::max(o.rx_descriptors, o.tx_descriptors));
 }
 
+/// A memif's rings hold the frames themselves. Rings of long frames have twice the entries: then a
+/// buffer has left the caches of the other core before it is written again, so cores that are far
+/// apart do not slow each other down (docs/decisions/0032).
+unsigned memif_ring_entries(const DpdkPortOptions& o, std::uint32_t buffer_bytes) {
+  const unsigned entries = std::max(o.rx_descriptors, o.tx_descriptors);
+  return buffer_bytes > kPageBytes ? 2 * entries : entries;
+}
+static_assert(2 * kMaxDescriptors <= 1 << 14, "the longest ring of a memif");
+
 std::string memif_arguments(const DpdkPortOptions& o, std::uint32_t buffer_bytes) {
-  const auto ring_log2 = std::bit_width(unsigned{std::max(o.rx_descriptors, o.tx_descriptors)}) - 1;
+  const auto ring_log2 = std::bit_width(memif_ring_entries(o, buffer_bytes)) - 1;
   return std::string("role=") + (o.memif_role == MemifRole::kServer ? "server" : "client") +
          ",socket=" + o.memif_socket + ",socket-abstract=no,id=" + std::to_string(o.memif_id) +
          ",bsize=" + std::to_string(buffer_bytes) + ",rsize=" + std::to_string(ring_log2) +
@@ -84,6 +94,8 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
     case DeviceKind::kMemif:
       plan.driver = "net_memif";
       plan.tx_spare_bytes = kMemifSpareBytes;
+      // Its rings have memory of their own.
+      plan.rx_buffer_count = plan.tx_buffer_count = kHeldCount;
       plan.arguments = memif_arguments(o, plan.buffer_bytes);
       break;
     case DeviceKind::kPci:

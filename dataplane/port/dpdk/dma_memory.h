@@ -11,14 +11,12 @@
 #include <span>
 
 #include "dataplane/base/result.h"
+#include "dataplane/port/dpdk/device_plan.h"
 #include "dataplane/port/dpdk/dpdk_port.h"
 
 struct rte_device;
 
 namespace gradplane::port {
-
-/// The most frames of a NIC that refer to memory outside DPDK at a time.
-inline constexpr unsigned kMaxLateFrames = 1U << 15;
 
 /// Memory outside DPDK that a NIC reads by DMA: which regions it may read, and how many of its
 /// frames refer to each. A region's bus addresses are its virtual ones, so only a NIC behind an
