@@ -155,16 +155,18 @@ bool fits_any(const std::string& pattern, std::span<const api::BucketBounds> tab
   });
 }
 
-/// " 0.weight, 0.bias", or " none".
+/// " 0.weight, 0.bias", or " none". A tensor that has parts in several buckets is named once.
 std::string first_names(std::span<const api::BucketBounds> tables) {
   constexpr std::size_t kNamed = 4;
-  std::string text;
-  std::size_t named = 0;
+  std::vector<std::string> names;
   for (const api::BucketBounds& table : tables) {
     for (const api::BoundedTensor& tensor : table.tensors) {
-      if (named++ < kNamed) text += (text.empty() ? " " : ", ") + tensor.name;
+      const bool is_new = std::find(names.begin(), names.end(), tensor.name) == names.end();
+      if (is_new && names.size() < kNamed) names.push_back(tensor.name);
     }
   }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? " " : ", ") + name;
   return text.empty() ? " none" : text;
 }
 
@@ -210,18 +212,19 @@ std::string summary(const Rules& rules, std::span<const api::BucketBounds> table
   if (rules.preset == Preset::kAuto) {
     text += ", and as much as is learned, up to " + percent_text(rules.budget_or_default());
   }
-  text += narrowed_text(tables);
+  return text + narrowed_text(tables);
+}
+
+std::string unused_patterns(const Rules& rules, std::span<const api::BucketBounds> tables) {
   std::string idle;
   const auto note_idle = [&](const std::string& pattern) {
     if (!fits_any(pattern, tables)) idle += (idle.empty() ? " " : ", ") + pattern;
   };
   for (const PatternBound& entry : rules.patterns) note_idle(entry.pattern);
   for (const PatternWireType& entry : rules.wire_types) note_idle(entry.pattern);
-  if (!idle.empty()) {
-    text += "; no tensor's name fits" + idle + "; the first names are" + first_names(tables) +
-            " (DDP tells names only under TORCH_DISTRIBUTED_DEBUG=INFO, else they are param.N)";
-  }
-  return text;
+  if (idle.empty()) return {};
+  return "no tensor's name fits" + idle + "; the first names are" + first_names(tables) +
+         "; DDP tells names only under TORCH_DISTRIBUTED_DEBUG=INFO, else they are param.N";
 }
 
 }  // namespace gradplane::bounds

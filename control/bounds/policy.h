@@ -35,4 +35,7 @@ std::vector<api::BucketBounds> resolve(const Rules& rules, const Sizes& sizes,
 /// For a log line: "plot: 161 tensors in 5 buckets, 12 exact, 19.8 % of all elements".
 std::string summary(const Rules& rules, std::span<const api::BucketBounds> tables);
 
+/// A warning that names the patterns that fit no tensor; empty if there are none.
+std::string unused_patterns(const Rules& rules, std::span<const api::BucketBounds> tables);
+
 }  // namespace gradplane::bounds

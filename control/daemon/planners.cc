@@ -158,7 +158,8 @@ session::BoundsResolver resolver_of(const config::Config& config) {
     session::ResolvedBounds resolved;
     resolved.tables = bounds::resolve(rules, sizes, tables);
     resolved.learn_budget = rules.budget_or_default();
-    resolved.summary = bounds::summary(rules, resolved.tables);
+    resolved.texts = {.summary = bounds::summary(rules, resolved.tables),
+                      .warning = bounds::unused_patterns(rules, resolved.tables)};
     return resolved;
   };
 }

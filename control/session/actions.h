@@ -81,11 +81,16 @@ using Planner = std::function<Result<PlanOffer>(const PlanInput&)>;
 using PlanCheck = std::function<Status(const api::Plan&)>;
 using protocol::JobSettings;
 
+/// What the log says of the bounds of a job; each may be empty.
+struct BoundsTexts {
+  std::string summary = {};
+  std::string warning = {};
+};
 /// The bounds of all buckets of a job.
 struct ResolvedBounds {
   std::vector<api::BucketBounds> tables;  // the given tables with bounds, in the same order
   float learn_budget = 0;                 // share of all elements that learned bounds may add up to
-  std::string summary;                    // for a log line
+  BoundsTexts texts = {};
 };
 /// Gives bounds to the tables of a job, which come in the order of their ids.
 using BoundsResolver = std::function<ResolvedBounds(const std::vector<api::BucketBounds>&)>;

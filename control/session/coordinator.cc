@@ -220,9 +220,15 @@ void Coordinator::on(api::NodeId from, const protocol::DescribeBucket& m, Instan
 }
 
 void Coordinator::resolve_bounds(Job& job) {
-  const LogLevel level = job.tables.resolved_before() ? LogLevel::kDebug : LogLevel::kInfo;
-  const std::string summary = job.tables.resolve(config_.resolve_bounds);
-  if (!summary.empty()) outbox_.log(level, job_text(job.label, job.id) + ": bounds: " + summary);
+  const bool is_first = !job.tables.resolved_before();
+  const BoundsTexts texts = job.tables.resolve(config_.resolve_bounds);
+  const auto say = [&](LogLevel level, const std::string& text) {
+    if (text.empty()) return;
+    outbox_.log(is_first ? level : LogLevel::kDebug,
+                job_text(job.label, job.id) + ": bounds: " + text);
+  };
+  say(LogLevel::kInfo, texts.summary);
+  say(LogLevel::kWarn, texts.warning);
 }
 
 bool Coordinator::send_table_parts(const std::function<bool(api::NodeId)>& has_room) {

@@ -34,7 +34,7 @@ Status JobTables::add(std::span<const std::byte> part, Instant now) {
   return Nothing{};
 }
 
-std::string JobTables::resolve(const BoundsResolver& resolver) {
+BoundsTexts JobTables::resolve(const BoundsResolver& resolver) {
   due_ = Instant::never();
   std::set<std::uint32_t> fresh = std::exchange(unresolved_, {});
   // Members have these tables from an earlier coordinator, and accept each table only once.
@@ -49,7 +49,7 @@ std::string JobTables::resolve(const BoundsResolver& resolver) {
     std::move(parts.begin(), parts.end(), std::back_inserter(parts_));
   }
   behind_ = members_;
-  return std::move(resolved.summary);
+  return std::move(resolved.texts);
 }
 
 void JobTables::expect(std::size_t parts, std::map<api::NodeId, std::size_t> sent) {

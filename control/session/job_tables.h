@@ -27,8 +27,8 @@ class JobTables {
   Status add(std::span<const std::byte> part, Instant now);
   /// When resolve() is due; never() when nothing is new.
   Instant due() const { return parts_.size() < expected_ ? Instant::never() : due_; }
-  /// Gives bounds to the new tables, which then go to all members. Returns the resolver's summary.
-  std::string resolve(const BoundsResolver& resolver);
+  /// Gives bounds to the new tables, which then go to all members. Returns what to log.
+  BoundsTexts resolve(const BoundsResolver& resolver);
   /// Sets the present members. A new member will be sent all parts.
   void set_members(const std::set<api::NodeId>& members);
   /// An earlier coordinator has given bounds to tables. restore() will get `parts` parts of them,

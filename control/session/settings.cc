@@ -63,7 +63,8 @@ std::string difference_text(const protocol::JobSettings& ours, const std::string
     return ns == 0 ? std::string(zero) : std::to_string(ns / 1000) + " us";
   };
   const auto yes_no = [](bool b) -> std::string { return b ? "true" : "false"; };
-  compare("block.bytes", std::to_string(ours.block_bytes), std::to_string(theirs.block_bytes));
+  compare("block.bytes (auto follows port.mtu)", std::to_string(ours.block_bytes),
+          std::to_string(theirs.block_bytes));
   compare("rounds.bytes", std::to_string(ours.round_bytes), std::to_string(theirs.round_bytes));
   compare("security.authenticate", yes_no(ours.authenticate), yes_no(theirs.authenticate));
   compare("gather.compensation", std::string(compensation_name(ours.compensation)),

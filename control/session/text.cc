@@ -75,8 +75,8 @@ std::string size_text(const std::vector<api::Member>& members, std::uint32_t wor
   std::size_t ranks = 0;
   for (const api::Member& member : members) ranks += member.ranks.size();
   const std::string some = ranks == world_size ? "" : std::to_string(ranks) + " of ";
-  return some + std::to_string(world_size) + " ranks on " + std::to_string(members.size()) +
-         " nodes";
+  return some + std::to_string(world_size) + (world_size == 1 ? " rank on " : " ranks on ") +
+         std::to_string(members.size()) + (members.size() == 1 ? " node" : " nodes");
 }
 
 std::string job_text(const std::string& label, std::uint32_t job_id) {

@@ -75,12 +75,24 @@ std::string stages_text(const StageTimes& stage_ns, std::uint64_t total_ns) {
   return out + fmt::format("others {:.0f} %", std::max(left, 0.0));
 }
 
+/// Fewer datagrams say nothing of what one costs: the turns of an idle loop have other work.
+constexpr std::uint64_t kTellingDatagrams = 1000;
+
 /// "0.61 us for a datagram; 12.4 datagrams in a burst in, 8.0 out".
 std::string bursts_text(const Work& work, std::uint64_t total_ns) {
   return fmt::format("{:.2f} us for a datagram; {:.1f} datagrams in a burst in, {:.1f} out",
                      ratio(total_ns, work.rx_datagrams + work.tx_datagrams) * 1e-3,
                      ratio(work.rx_datagrams, work.poll.rx_bursts),
                      ratio(work.tx_datagrams, work.poll.tx_bursts));
+}
+
+/// "adaptive, 41.0 % busy, 5 sleeps, 2 ended by a rank"; a loop that never sleeps: "awake, 41.0 %
+/// busy".
+std::string loop_text(const PollStatus& poll, const std::string& span) {
+  if (poll.idle == "busy")
+    return fmt::format("always awake, {:.1f} % busy{}", poll.busy_share() * 100, span);
+  return fmt::format("{}, {:.1f} % busy{}, {}, {} ended by a rank", printable(poll.idle),
+                     poll.busy_share() * 100, span, count_text(poll.sleeps, "sleep"), poll.wakes);
 }
 
 /// "CPU 2: 41.0 % busy, 5 sleeps, 3 datagrams in and 4 out over UDP port 47000, 1 job".
@@ -102,10 +114,7 @@ std::vector<std::pair<std::string, std::string>> poll_lines(const StatusReport& 
   const std::string span =
       is_recent ? " in the last " + duration_text(report.uptime_ns - before->uptime_ns) : "";
   std::vector<std::pair<std::string, std::string>> lines;
-  lines.emplace_back(
-      "poll", fmt::format("{}, {:.1f} % busy{}, {}, {} ended by a rank", printable(work.poll.idle),
-                          work.poll.busy_share() * 100, span, count_text(work.poll.sleeps, "sleep"),
-                          work.poll.wakes));
+  lines.emplace_back("poll", loop_text(work.poll, span));
   for (const CoreStatus& core : work.poll.cores) lines.emplace_back("core", core_text(core));
   if (!work.poll.why_one_core.empty()) {
     lines.emplace_back(
@@ -115,7 +124,7 @@ std::vector<std::pair<std::string, std::string>> poll_lines(const StatusReport& 
   for (const auto& [stage, ns] : work.poll.stage_ns) total_ns += ns;
   if (total_ns == 0) return lines;
   lines.emplace_back("turns", stages_text(work.poll.stage_ns, total_ns));
-  if (work.rx_datagrams + work.tx_datagrams > 0)
+  if (work.rx_datagrams + work.tx_datagrams >= kTellingDatagrams)
     lines.emplace_back("", bursts_text(work, total_ns));
   return lines;
 }

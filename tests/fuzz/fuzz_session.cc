@@ -82,7 +82,7 @@ class Machine {
     // The quotas are small, so that inputs reach them.
     c.quotas = {.jobs = 2, .ranks = 2, .wait = Duration::seconds(5)};
     c.resolve_bounds = [](const std::vector<api::BucketBounds>& tables) {
-      return ResolvedBounds{tables, 0.1F, "fuzz"};
+      return ResolvedBounds{tables, 0.1F, {.summary = "fuzz"}};
     };
     c.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
     return c;

@@ -36,6 +36,19 @@ std::vector<std::size_t> known(const Cluster& cluster) {
   return counts;
 }
 
+/// What the log says of bounds at this level.
+std::vector<std::string> said(const Outbox& outbox, LogLevel level) {
+  std::vector<std::string> texts;
+  for (const Action& action : outbox.actions) {
+    const auto* line = std::get_if<LogLine>(&action);
+    if (line == nullptr || line->level != level) continue;
+    constexpr std::string_view kMark = ": bounds: ";
+    const std::size_t at = line->text.find(kMark);
+    if (at != std::string::npos) texts.push_back(line->text.substr(at + kMark.size()));
+  }
+  return texts;
+}
+
 }  // namespace
 
 TEST_CASE("what rank 0 says of its buckets comes back with bounds on every member") {
@@ -179,12 +192,17 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, {}}, now);
   CHECK_FALSE(sent());
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
+  outbox.actions.clear();
   CHECK(sent());
+  CHECK(said(outbox, LogLevel::kInfo) == std::vector<std::string>{"test"});
+  CHECK(said(outbox, LogLevel::kWarn) == std::vector<std::string>{"a test's warning"});
   CHECK_FALSE(sent());
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
   CHECK_FALSE(sent());  // each bucket counts once
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, another}, now);
+  outbox.actions.clear();
   CHECK(sent());
+  CHECK(said(outbox, LogLevel::kDebug) == std::vector<std::string>{"test", "a test's warning"});
   CHECK_FALSE(sent());  // the first one is not sent again
 }
 

@@ -288,7 +288,7 @@ TEST_CASE("nodes that are configured otherwise say so to every rank, and the job
     settings.block_bytes = 512;
     settings.authenticate = false;
     expected =
-        "block.bytes is 512 on node n2 and 1408 on node n0; "
+        "block.bytes (auto follows port.mtu) is 512 on node n2 and 1408 on node n0; "
         "security.authenticate is false on node n2 and true on node n0; make the files the same";
   }
   SECTION("training.mode") {

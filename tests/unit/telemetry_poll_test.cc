@@ -30,16 +30,16 @@ TEST_CASE("text tells what poll loops did since an earlier report of the same da
   const StatusReport before = earlier_report();
   StatusReport now = before;
   now.uptime_ns += 2'000'000'000;
-  now.port.rx_datagrams += 30;
-  now.port.tx_datagrams += 10;
+  now.port.rx_datagrams += 30'000;
+  now.port.tx_datagrams += 10'000;
   now.poll.busy_ns += 300;
   now.poll.total_ns += 400;
   now.poll.sleeps += 2;
   now.poll.wakes += 1;
-  now.poll.rx_bursts += 10;
-  now.poll.tx_bursts += 5;
-  now.poll.stage_ns["sum"] += 3000;
-  now.poll.stage_ns["receive"] += 1000;
+  now.poll.rx_bursts += 10'000;
+  now.poll.tx_bursts += 5000;
+  now.poll.stage_ns["sum"] += 3'000'000;
+  now.poll.stage_ns["receive"] += 1'000'000;
   now.poll.cores[0].busy_ns += 1;
   now.poll.cores[0].total_ns += 2;
   const auto text = [&](const StatusReport& earlier) {
@@ -54,11 +54,21 @@ TEST_CASE("text tells what poll loops did since an earlier report of the same da
   CHECK(since.find("0.10 us for a datagram; 3.0 datagrams in a burst in, 2.0 out") !=
         std::string::npos);
 
+  now.port.rx_datagrams = before.port.rx_datagrams + 999;
+  now.port.tx_datagrams = before.port.tx_datagrams;
+  CHECK(text(before).find("for a datagram") == std::string::npos);  // of so few none can be told
+
   // Another process has other counters, and a report of the same moment leaves no time between.
   StatusReport other = before;
   other.pid += 1;
   CHECK(text(other) == to_text(now));
   CHECK(text(now) == to_text(now));
+}
+
+TEST_CASE("a poll loop that never sleeps is not called busy for it") {
+  StatusReport report = earlier_report();
+  report.poll.idle = "busy";
+  CHECK(to_text(report).find("poll    always awake, 25.0 % busy\n") != std::string::npos);
 }
 
 TEST_CASE("a daemon whose counters went back is shown without negative numbers") {

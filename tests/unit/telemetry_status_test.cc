@@ -116,7 +116,6 @@ TEST_CASE("text for a person") {
   core    CPU 2: 41.0 % busy, 5 sleeps, 3 datagrams in and 4 out over UDP port 47000, 1 job
           each job has one of the cores, because a reason
   turns   transmit 50 %, receive 30 %, sum 10 %, others 10 %
-          0.03 us for a datagram; 0.5 datagrams in a burst in, 1.0 out
   refused unknown_job 25
   control wrong_type 26
 
@@ -134,7 +133,7 @@ job 3fa81c02 train.py failed, star, epoch 14
   parity  42 packets sent, 42 received, 43 blocks recovered
   sounded 28 blocks and 29 packets without one sent, 30 received
   closed  31 rounds early, 32 by deadline, 33 without somebody; blocks missing 34, late 35
-  own     36 blocks excluded, something of 37 carried, 38 not finite
+  own     36 blocks excluded, a remainder of 37 carried, 38 not finite
   wire    39.0 KiB sent instead of 79.0 KiB
   dropped late 24
   RANK  NODE  JOINED  ATTACHED  PID  ROUNDS
