@@ -36,8 +36,9 @@ BLOCKS = (1408, 8832)  # fill frames of 1500 and nearly of 9000 bytes
 WORKERS = (8, 2)
 ROUND_KIB = {1408: 64, 8832: 256}
 # The workers repair nothing. So what they have in flight must fit the rings of a packet socket: by
-# the number of workers, of which each has four rounds in flight.
-VETH_ROUND_KIB = {8: 16, 2: 64}
+# the length of blocks and the number of workers, of which each has four rounds in flight.
+VETH_ROUND_KIB = {(1408, 8): 16, (1408, 2): 64, (8832, 8): 64, (8832, 2): 256}
+VETH_MTU = {1408: 1500, 8832: 9000}
 VETH_KINDS = ("af_packet", "af_xdp")
 INTERFACES = ("gpa0", "gpb0")
 # Envelope, header, hop feedback and tag; UDP, IPv4 and Ethernet (docs/wire-protocol.md).
@@ -49,6 +50,7 @@ START_SECONDS = 2
 LONGEST_PAUSE_SECONDS = 0.5
 LIMIT_SECONDS = 60
 POLL_CORE, PEER_CORE = 0, 1
+PAGE_BYTES = 4096
 # Of testpmd: name, core and mode.
 ENDS = (("rx", POLL_CORE, "rxonly"), ("tx", PEER_CORE, "txonly"))
 TAGGED = {"gradplane": True, "gradplane-open": False}
@@ -81,22 +83,24 @@ def label(case):
 
 def round_kib_of(case):
     if case["kind"] in VETH_KINDS:
-        return VETH_ROUND_KIB[case["workers"]]
+        return VETH_ROUND_KIB[case["block_bytes"], case["workers"]]
     return ROUND_KIB[case["block_bytes"]]
 
 
 def make_cases():
     memif = [{"workers": n, "block_bytes": size, "kind": "memif"}
              for size in BLOCKS for n in WORKERS]  # fmt: skip
-    return memif + [{"workers": n, "block_bytes": BLOCKS[0], "kind": kind}
-                    for kind in VETH_KINDS for n in WORKERS]  # fmt: skip
+    # A frame of af_xdp is less than a page.
+    veth = [(BLOCKS[0], "af_packet"), (BLOCKS[0], "af_xdp"), (BLOCKS[1], "af_packet")]
+    return memif + [{"workers": n, "block_bytes": size, "kind": kind}
+                    for size, kind in veth for n in WORKERS]  # fmt: skip
 
 
 @contextlib.contextmanager
-def place_of(kind):
+def place_of(case):
     """A context with the words that run a command where its port can be opened: for a veth pair, in
     a namespace that has both ends."""
-    if kind not in VETH_KINDS:
+    if case["kind"] not in VETH_KINDS:
         yield []
         return
     name = f"gradplane-bench-{os.getpid()}"
@@ -109,7 +113,8 @@ def place_of(kind):
         veth_path.run(*inside, "ip", "link", "add", INTERFACES[0], "type", "veth",
                       "peer", "name", INTERFACES[1])  # fmt: skip
         for interface in INTERFACES:
-            veth_path.run(*inside, "ip", "link", "set", interface, "up")
+            mtu = str(VETH_MTU[case["block_bytes"]])
+            veth_path.run(*inside, "ip", "link", "set", interface, "mtu", mtu, "up")
         yield inside
     except subprocess.CalledProcessError as error:
         raise harness.BenchError(f"{error}: {error.stderr}") from error
@@ -124,7 +129,7 @@ def sums(case, tagged, seconds):
     command += ["--block-bytes", str(case["block_bytes"]), "--kind", case["kind"]]
     command += ["--round-kib", str(round_kib_of(case))]
     command += ["--cores", str(POLL_CORE), str(PEER_CORE)] + ([] if tagged else ["--open"])
-    with place_of(case["kind"]) as inside:
+    with place_of(case) as inside:
         done = subprocess.run(
             [*inside, *(str(word) for word in command)], capture_output=True, text=True,
             check=False, timeout=LIMIT_SECONDS,
@@ -140,12 +145,14 @@ def sums(case, tagged, seconds):
 
 def device(kind, end, folder, buffer_bytes):
     """The words that give testpmd one end, 0 or 1, of a pair."""
+    # As in device_plan.cc.
+    is_long = buffer_bytes > PAGE_BYTES
     if kind == "memif":
         return (f"net_memif0,role={('server', 'client')[end]},socket={folder}/m,socket-abstract=no,"
-                f"bsize={buffer_bytes},rsize=10")  # fmt: skip
-    # As in device_plan.cc.
-    own = {"af_packet": f",qdisc_bypass=0,framesz={buffer_bytes},blocksz=4096,framecnt=1024",
-           "af_xdp": ",busy_budget=0"}  # fmt: skip
+                f"bsize={buffer_bytes},rsize={11 if is_long else 10}")  # fmt: skip
+    block_bytes = max(buffer_bytes, PAGE_BYTES)
+    own = {"af_packet": f",qdisc_bypass=0,framesz={buffer_bytes},blocksz={block_bytes},"
+           "framecnt=1024", "af_xdp": ",busy_budget=0"}  # fmt: skip
     return f"net_{kind}0,iface={INTERFACES[end]}{own[kind]}"
 
 
@@ -179,9 +186,11 @@ def receives(case, seconds):
     """How much one testpmd has received from another one."""
     frame_bytes = case["block_bytes"] + OVERHEAD_BYTES
     # As large as the buffers of gradplane's ports, so that a frame fits one buffer.
-    buffer_bytes = 2048 if frame_bytes <= 1600 else 9280
+    # Those of af_packet are powers of two.
+    long_bytes = 16384 if case["kind"] == "af_packet" else 9280
+    buffer_bytes = 2048 if frame_bytes <= 1600 else long_bytes
     with (
-        place_of(case["kind"]) as inside,
+        place_of(case) as inside,
         tempfile.TemporaryDirectory(prefix="gradplane-bench-") as folder,
     ):
         processes = []

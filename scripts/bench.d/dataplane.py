@@ -38,6 +38,8 @@ EXPECTED_ROUND_SECONDS = 400e-6
 MAX_ROUNDS = 3000
 MIN_ROUNDS = 4
 MANY = {"bytes": 400, "rounds": 10_000, "depth": 1000}
+# Tensors that a step sums at the same time.
+TENSORS = (10, 100, 1000)
 FIRST_PORT = 29600
 
 MEMIF = """\
@@ -177,6 +179,7 @@ def make_cases(quick):
     cases = [{"ranks": 2, "bytes": size} for size in sizes]
     cases.append({"ranks": 2, **MANY})
     if not quick:
+        cases += [{"ranks": 2, "bytes": MANY["bytes"], "rounds": n, "depth": n} for n in TENSORS]
         cases += [{"ranks": n, "bytes": size} for n in RANKS[1:] for size in QUICK_SIZES]
         cases += [{"ranks": 2, "bytes": MIB, "jobs": n} for n in JOBS]
         periods = [{"ranks": 2, "bytes": 4, "every_ms": period} for period in PERIODS_MS]
@@ -194,6 +197,8 @@ def rounds_of(case):
 
 def command_of(case):
     told = {k: v for k, v in case.items() if k not in ("ranks", "path", "jobs")}
+    if "depth" in case:
+        return {**told, "repeats": MANY["rounds"] // case["rounds"]}
     return {"rounds": rounds_of(case), **told}
 
 

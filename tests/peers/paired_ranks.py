@@ -9,6 +9,7 @@ Each command is a line of JSON, and each answer, too:
   {"bytes": N, "rounds": R}               one all_reduce after the other; answers seconds of each
   {"bytes": N, "rounds": R, "every_ms": P}  one in each period of the clock that ranks share
   {"bytes": N, "rounds": R, "depth": D}   D all_reduces in flight; answers seconds of all
+  {"bytes": N, ..., "depth": D, "repeats": T}  the same T times; answers seconds of each time
 """
 
 import json
@@ -51,7 +52,7 @@ def side_by_side(tensors, rounds):
             one.fill_(1)
         for work in [dist.all_reduce(one, async_op=True) for one in chosen]:
             work.wait()
-    return [time.perf_counter() - begin]
+    return time.perf_counter() - begin
 
 
 def answer(command):
@@ -59,7 +60,7 @@ def answer(command):
     tensors = [torch.ones(command["bytes"] // 4) for _ in range(depth)]
     dist.barrier()
     if depth > 1:
-        seconds = side_by_side(tensors, rounds)
+        seconds = [side_by_side(tensors, rounds) for _ in range(command.get("repeats", 1))]
     else:
         seconds = one_after_another(tensors[0], rounds, command.get("every_ms", 0) / 1000)
     sums = [bool((one == dist.get_world_size()).all()) for one in tensors[:rounds]]
