@@ -47,7 +47,8 @@ SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0",
     "LSAN_OPTIONS": f"suppressions={ROOT}/scripts/lib/lsan.supp:print_suppressions=0",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+    "TSAN_OPTIONS": f"suppressions={ROOT}/scripts/lib/tsan.supp:print_suppressions=0:"
+    "halt_on_error=1:second_deadlock_stack=1",
 }
 # Simulations run without detect_stack_use_after_return, which doubles their time. The other suites
 # run the same code with it.
@@ -254,8 +255,9 @@ def run_tsan(run):
     if not build(run, "tsan", folder, options, ["build.ninja"]):
         return
     suite = f"gradplane:{TSAN_SUITE}"
-    programs = {test["cmd"][0] for test in tests_of(folder) if suite in test["suite"]}
-    targets = sorted(program.removeprefix(f"{ROOT / folder}/") for program in programs)
+    words = {word for test in tests_of(folder) if suite in test["suite"] for word in test["cmd"]}
+    inside = f"{ROOT / folder}/"
+    targets = sorted(word.removeprefix(inside) for word in words if word.startswith(inside))
     if build(run, "tsan", folder, options, targets):
         meson_tests(run, "tsan", folder, ["--suite", TSAN_SUITE], SANITIZER_ENVIRONMENT)
 
