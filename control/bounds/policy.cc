@@ -223,7 +223,7 @@ std::string unused_patterns(const Rules& rules, std::span<const api::BucketBound
   for (const PatternBound& entry : rules.patterns) note_idle(entry.pattern);
   for (const PatternWireType& entry : rules.wire_types) note_idle(entry.pattern);
   if (idle.empty()) return {};
-  return "no tensor's name fits" + idle + "; the first names are" + first_names(tables) +
+  return "no tensor's name so far fits" + idle + "; the first names are" + first_names(tables) +
          "; DDP tells names only under TORCH_DISTRIBUTED_DEBUG=INFO, else they are param.N";
 }
 

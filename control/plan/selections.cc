@@ -200,8 +200,9 @@ Status check_for_selections(const PlanRequest& request) {
         kRemedy};
   }
   if (nodes.size() < kLeastMembers || nodes.size() > kMaxTrees) {
-    return Error{"the job has ranks on " + std::to_string(nodes.size()) + " nodes, and " + kMode +
-                 " needs 2 to " + std::to_string(kMaxTrees) +
+    return Error{"the job has ranks on " + std::to_string(nodes.size()) +
+                 (nodes.size() == 1 ? " node, and " : " nodes, and ") + kMode + " needs 2 to " +
+                 std::to_string(kMaxTrees) +
                  ", because each is the root of a tree; start ranks on so many nodes" + kRemedy};
   }
   std::sort(nodes.begin(), nodes.end());

@@ -220,15 +220,11 @@ void Coordinator::on(api::NodeId from, const protocol::DescribeBucket& m, Instan
 }
 
 void Coordinator::resolve_bounds(Job& job) {
-  const bool is_first = !job.tables.resolved_before();
+  const LogLevel level = job.tables.resolved_before() ? LogLevel::kDebug : LogLevel::kInfo;
   const BoundsTexts texts = job.tables.resolve(config_.resolve_bounds);
-  const auto say = [&](LogLevel level, const std::string& text) {
-    if (text.empty()) return;
-    outbox_.log(is_first ? level : LogLevel::kDebug,
-                job_text(job.label, job.id) + ": bounds: " + text);
-  };
-  say(LogLevel::kInfo, texts.summary);
-  say(LogLevel::kWarn, texts.warning);
+  const std::string about = job_text(job.label, job.id) + ": bounds: ";
+  if (!texts.summary.empty()) outbox_.log(level, about + texts.summary);
+  if (!texts.warning.empty()) outbox_.log(LogLevel::kWarn, about + texts.warning);
 }
 
 bool Coordinator::send_table_parts(const std::function<bool(api::NodeId)>& has_room) {

@@ -86,7 +86,7 @@ std::string Coordinator::why_not_late(const Job& job, api::NodeId from,
                                       const protocol::Join& m) const {
   const std::string again = "; attach again when it has ended";
   if (!config_.elastic || job.state != JobState::kReady)
-    return "the job has begun with all its " + std::to_string(m.world_size) + " ranks" + again;
+    return "the job has begun with all its ranks (" + std::to_string(m.world_size) + ")" + again;
   if (m.world_size != job.world_size)
     return "the job has " + std::to_string(job.world_size) + " ranks, and not " +
            std::to_string(m.world_size);

@@ -49,6 +49,11 @@ BoundsTexts JobTables::resolve(const BoundsResolver& resolver) {
     std::move(parts.begin(), parts.end(), std::back_inserter(parts_));
   }
   behind_ = members_;
+  const std::string before = std::exchange(warning_, resolved.texts.warning);
+  if (warning_ == before) resolved.texts.warning.clear();
+  // Whoever saw the warning must also see that it is over.
+  if (warning_.empty() && !before.empty())
+    resolved.texts.warning = "every pattern fits a tensor now";
   return std::move(resolved.texts);
 }
 

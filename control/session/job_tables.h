@@ -27,7 +27,8 @@ class JobTables {
   Status add(std::span<const std::byte> part, Instant now);
   /// When resolve() is due; never() when nothing is new.
   Instant due() const { return parts_.size() < expected_ ? Instant::never() : due_; }
-  /// Gives bounds to the new tables, which then go to all members. Returns what to log.
+  /// Gives bounds to the new tables, which then go to all members. Returns what to log,
+  /// with a warning only if it is another one than before, or is over.
   BoundsTexts resolve(const BoundsResolver& resolver);
   /// Sets the present members. A new member will be sent all parts.
   void set_members(const std::set<api::NodeId>& members);
@@ -51,6 +52,7 @@ class JobTables {
   Instant first_new_;
   Instant due_ = Instant::never();
   float learn_budget_ = 0;
+  std::string warning_;                        // of the last resolve()
   std::vector<std::vector<std::byte>> parts_;  // of all resolved tables, encoded
   std::size_t expected_ = 0;                   // how many come from an earlier coordinator
   std::set<std::uint32_t> restored_;           // ids of the tables that came from there

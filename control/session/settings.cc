@@ -54,17 +54,18 @@ std::string difference_text(const protocol::JobSettings& ours, const std::string
                             const protocol::JobSettings& theirs, const std::string& their_node,
                             bool grants) {
   std::string text;
-  const auto compare = [&](const char* key, const std::string& our, const std::string& their) {
+  const auto compare = [&](const char* key, const std::string& our, const std::string& their,
+                           const char* note = "") {
     if (our == their) return;
     text += std::string(key) + " is " + our + " on " + our_node + " and " + their + " on " +
-            their_node + "; ";
+            their_node + note + "; ";
   };
   const auto time = [](std::uint64_t ns, const char* zero) {
     return ns == 0 ? std::string(zero) : std::to_string(ns / 1000) + " us";
   };
   const auto yes_no = [](bool b) -> std::string { return b ? "true" : "false"; };
-  compare("block.bytes (auto follows port.mtu)", std::to_string(ours.block_bytes),
-          std::to_string(theirs.block_bytes));
+  compare("block.bytes", std::to_string(ours.block_bytes), std::to_string(theirs.block_bytes),
+          " (auto follows port.mtu)");
   compare("rounds.bytes", std::to_string(ours.round_bytes), std::to_string(theirs.round_bytes));
   compare("security.authenticate", yes_no(ours.authenticate), yes_no(theirs.authenticate));
   compare("gather.compensation", std::string(compensation_name(ours.compensation)),

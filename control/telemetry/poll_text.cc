@@ -86,8 +86,7 @@ std::string bursts_text(const Work& work, std::uint64_t total_ns) {
                      ratio(work.tx_datagrams, work.poll.tx_bursts));
 }
 
-/// "adaptive, 41.0 % busy, 5 sleeps, 2 ended by a rank"; a loop that never sleeps: "awake, 41.0 %
-/// busy".
+/// "adaptive, 41.0 % busy, 5 sleeps, 2 ended by a rank", or "always awake, 41.0 % busy".
 std::string loop_text(const PollStatus& poll, const std::string& span) {
   if (poll.idle == "busy")
     return fmt::format("always awake, {:.1f} % busy{}", poll.busy_share() * 100, span);

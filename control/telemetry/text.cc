@@ -226,7 +226,7 @@ class TextWriter {
                         job.rounds_closed_absent, job.blocks_missing, job.blocks_late));
     }
     if (job.blocks_excluded > 0 || job.blocks_carried > 0) {
-      named("own", fmt::format("{} excluded, a remainder of {} carried, {} not finite",
+      named("own", fmt::format("{} excluded, {} with a remainder carried, {} not finite",
                                count_text(job.blocks_excluded, "block"), job.blocks_carried,
                                job.carry_dropped));
     }

@@ -168,7 +168,8 @@ def label(case):
     if jobs_of(case) > 1:
         who += f" in each of {jobs_of(case)} jobs"
     if "depth" in case:
-        return f"{who}, {case['rounds']} sums of {case['bytes']} B in flight{place}"
+        at_once = "" if case["depth"] == case["rounds"] else f", {case['depth']}"
+        return f"{who}, {case['rounds']} sums of {case['bytes']} B{at_once} in flight{place}"
     if "every_ms" in case:
         return f"{who}, {size_text(case['bytes'])} every {case['every_ms']} ms{place}"
     return f"{who}, {size_text(case['bytes'])}{place}"

@@ -135,7 +135,7 @@ TEST_CASE("what cannot have selections is refused with what to do") {
   request.members[1].ranks = {};
   CHECK(refused(request).find("node w1 has 0 ranks") == 0);
   CHECK(refused(selective(1)) ==
-        "the job has ranks on 1 nodes, and a selective training.mode needs 2 to 64, because each "
+        "the job has ranks on 1 node, and a selective training.mode needs 2 to 64, because each "
         "is the root of a tree; start ranks on so many nodes, or set training.mode: exact");
   CHECK(refused(selective(kMaxTrees + 1)).find("the job has ranks on 65 nodes") == 0);
   CHECK(make_plan(selective(kMaxTrees)).ok());

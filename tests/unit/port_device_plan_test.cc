@@ -42,7 +42,7 @@ TEST_CASE(
 }
 
 TEST_CASE("device plan: a queue has enough buffers when all other threads keep some of its own") {
-  for (const auto kind : {DeviceKind::kAfPacket, DeviceKind::kPci}) {
+  for (const auto kind : {DeviceKind::kAfPacket, DeviceKind::kMemif, DeviceKind::kPci}) {
     DpdkPortOptions o;
     o.kind = kind;
     const unsigned alone = plan_device(o, kDefaultMtu).rx_buffer_count;

@@ -173,6 +173,8 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
       encode_table({1, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}}).at(0);
   const std::vector<std::byte> another =
       encode_table({2, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}}).at(0);
+  const std::vector<std::byte> third =
+      encode_table({3, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}}).at(0);
   const auto sent = [&] {
     now = now + Duration::seconds(3);
     coordinator.tick(now);
@@ -202,7 +204,12 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, another}, now);
   outbox.actions.clear();
   CHECK(sent());
-  CHECK(said(outbox, LogLevel::kDebug) == std::vector<std::string>{"test", "a test's warning"});
+  CHECK(said(outbox, LogLevel::kDebug) == std::vector<std::string>{"test"});
+  CHECK(said(outbox, LogLevel::kWarn).empty());  // it has been said
+  coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, third}, now);
+  CHECK(sent());
+  CHECK(said(outbox, LogLevel::kWarn) ==
+        std::vector<std::string>{"every pattern fits a tensor now"});
   CHECK_FALSE(sent());  // the first one is not sent again
 }
 

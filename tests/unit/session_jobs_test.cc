@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "control/session/text.h"
 #include "tests/property/session_network.h"
 #include "tests/support/catch.h"
 
@@ -138,8 +139,13 @@ TEST_CASE("what cannot be is refused at once") {
     const RankHandle late = cluster.attach(1, 0, 1, kKey);
     cluster.run(Duration::seconds(1));
     CHECK(cluster.ranks[late].state == State::kFailed);
-    CHECK(has(cluster.ranks[late].reason, "has begun with all its 1 ranks"));
+    CHECK(has(cluster.ranks[late].reason, "has begun with all its ranks (1)"));
   }
+}
+
+TEST_CASE("a job's size is told in numbers that agree with their nouns") {
+  CHECK(size_text({{0, {0}}}, 1) == "1 rank on 1 node");
+  CHECK(size_text({{0, {0, 1}}, {1, {2}}}, 4) == "3 of 4 ranks on 2 nodes");
 }
 
 TEST_CASE("a rank that dies ends the job for all, by name, and its key may be used again") {
@@ -288,7 +294,7 @@ TEST_CASE("nodes that are configured otherwise say so to every rank, and the job
     settings.block_bytes = 512;
     settings.authenticate = false;
     expected =
-        "block.bytes (auto follows port.mtu) is 512 on node n2 and 1408 on node n0; "
+        "block.bytes is 512 on node n2 and 1408 on node n0 (auto follows port.mtu); "
         "security.authenticate is false on node n2 and true on node n0; make the files the same";
   }
   SECTION("training.mode") {

@@ -337,7 +337,7 @@ TEST_CASE("ranks that cannot join a job that runs are told why, and it goes on")
     CHECK(bench.cluster.ranks[late].state == State::kFailed);
     return bench.cluster.ranks[late].reason;
   };
-  CHECK(has(refusal(1, 3), elastic ? "rank 1 is in the job already" : "with all its 3 ranks"));
+  CHECK(has(refusal(1, 3), elastic ? "rank 1 is in the job already" : "with all its ranks (3)"));
   if (elastic) CHECK(has(refusal(2, 4), "the job has 3 ranks, and not 4"));
   CHECK(bench.cluster.ranks[bench.handles[0]].state == State::kReady);
   if (!elastic) return;

@@ -54,8 +54,10 @@ TEST_CASE("text tells what poll loops did since an earlier report of the same da
   CHECK(since.find("0.10 us for a datagram; 3.0 datagrams in a burst in, 2.0 out") !=
         std::string::npos);
 
-  now.port.rx_datagrams = before.port.rx_datagrams + 999;
+  now.port.rx_datagrams = before.port.rx_datagrams + 1000;
   now.port.tx_datagrams = before.port.tx_datagrams;
+  CHECK(text(before).find("for a datagram") != std::string::npos);
+  --now.port.rx_datagrams;
   CHECK(text(before).find("for a datagram") == std::string::npos);  // of so few none can be told
 
   // Another process has other counters, and a report of the same moment leaves no time between.

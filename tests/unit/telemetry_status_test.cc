@@ -133,7 +133,7 @@ job 3fa81c02 train.py failed, star, epoch 14
   parity  42 packets sent, 42 received, 43 blocks recovered
   sounded 28 blocks and 29 packets without one sent, 30 received
   closed  31 rounds early, 32 by deadline, 33 without somebody; blocks missing 34, late 35
-  own     36 blocks excluded, a remainder of 37 carried, 38 not finite
+  own     36 blocks excluded, 37 with a remainder carried, 38 not finite
   wire    39.0 KiB sent instead of 79.0 KiB
   dropped late 24
   RANK  NODE  JOINED  ATTACHED  PID  ROUNDS
