@@ -222,13 +222,17 @@ def meson_tests(run, label, folder, selection, environment=None, log_name=None):
         run.add(f"{label}: meson test", "failed", f"{why(code, TESTS_SECONDS)}; log: {console}")
 
 
-def tests_of(folder):
-    """The tests of a configured build folder, as meson lists them."""
+def introspect(folder, what):
+    """What meson says of a configured build folder: its `--tests` or `--targets`."""
     listed = subprocess.run(
-        ["meson", "introspect", folder, "--tests"],
+        ["meson", "introspect", folder, what],
         cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     return json.loads(listed.stdout)
+
+
+def tests_of(folder):
+    return introspect(folder, "--tests")
 
 
 def run_build_and_suites(run, label, options, suites, environment=None, targets=()):
@@ -255,9 +259,9 @@ def run_tsan(run):
     if not build(run, "tsan", folder, options, ["build.ninja"]):
         return
     suite = f"gradplane:{TSAN_SUITE}"
-    words = {word for test in tests_of(folder) if suite in test["suite"] for word in test["cmd"]}
-    inside = f"{ROOT / folder}/"
-    targets = sorted(word.removeprefix(inside) for word in words if word.startswith(inside))
+    needed = {one for test in tests_of(folder) if suite in test["suite"] for one in test["depends"]}
+    programs = {t["filename"][0] for t in introspect(folder, "--targets") if t["id"] in needed}
+    targets = sorted(program.removeprefix(f"{ROOT / folder}/") for program in programs)
     if build(run, "tsan", folder, options, targets):
         meson_tests(run, "tsan", folder, ["--suite", TSAN_SUITE], SANITIZER_ENVIRONMENT)
 
